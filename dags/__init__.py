@@ -1,0 +1,1 @@
+"""When things run: one thin file per pipeline, built by the factory."""

@@ -1,0 +1,1 @@
+"""Pipeline declarations to Airflow DAGs."""

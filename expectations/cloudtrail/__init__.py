@@ -1,0 +1,1 @@
+"""Suites for the CloudTrail tables."""

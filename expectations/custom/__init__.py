@@ -1,0 +1,1 @@
+"""Expectations that Great Expectations does not ship."""

@@ -1,0 +1,1 @@
+"""Assay: how the data moves. Jobs, pipelines, transforms, storage and the command line."""

@@ -1,0 +1,1 @@
+"""The only code that touches storage, the Spark session and the leases."""

@@ -1,0 +1,1 @@
+"""One package per source: what is special about it, and nothing else."""

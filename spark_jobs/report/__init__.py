@@ -1,0 +1,1 @@
+"""The quality report: one self-contained page per run, an index, JSON beside them."""

@@ -1,0 +1,81 @@
+"""Settings: the one place that reads the environment (prefix `ASSAY_`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from spark_jobs.spec.errors import ConfigurationFault
+from spark_jobs.spec.tables import TableId
+from spark_jobs.spec.triggers import Trigger
+
+
+class Settings(BaseSettings):
+    """Where things are and how large they may grow. Every field can be set as `ASSAY_<FIELD>` in the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="ASSAY_", extra="ignore", frozen=True)
+
+    home: Path = Field(Path(".assay"), description="state folder: environment, jars, Airflow, and by default lake and reports")
+    lake: str = Field("", description="root folder or URL of the tables; default <home>/lake")
+    landing: str = Field("", description="folder or URL prefix where log files land; default <home>/landing")
+    reports: Path | None = Field(None, description="folder for the quality reports; default <home>/reports")
+
+    master: str = Field("local[2]", description="Spark master")
+    driver_memory: str = Field("2g", description="heap of the driver (and of its local executors)")
+    shape: Literal["each", "all"] = Field("each", description="one Spark submit per layer, or one for all three")
+    trigger: str = Field("once", description="once | every <n> seconds | as fast as possible")
+    gates: bool = Field(True, description="off only for measuring what the gates cost")
+
+    # A batch is at most this much: enough to amortise its fixed cost (about 2 s), small enough for a 2 GB driver.
+    batch_files: int = Field(512, ge=1, le=100_000, description="landed files per ledger file, and so per batch")
+    batch_mb: int = Field(64, ge=1, le=4096, description="landed (compressed) megabytes per ledger file, and so per batch")
+    max_inflated_mb: int = Field(256, ge=1, le=2047, description="a file that inflates beyond this is refused, not read")
+    small_mb: int = Field(8, ge=0, description="pending landed megabytes up to which start-up is tuned rather than throughput")
+
+    recent_dates: int = Field(3, ge=1, description="newest date prefixes per account and region that each discover lists")
+    sweep_hours: float = Field(24, ge=0, description="a discover lists everything when the last full listing is older than this")
+    retry_attempts: int = Field(5, ge=1, description="readings of a file whose failure may heal, before a person must ask for more")
+    lease_ttl_s: int = Field(120, ge=5, description="a lease not renewed for this long may be taken over")
+
+    @field_validator("trigger")
+    @classmethod
+    def _known_trigger(cls, text: str) -> str:
+        return str(Trigger.parse(text))
+
+    @property
+    def lake_root(self) -> str:
+        """Root of the tables, without a trailing slash: an absolute path or a URL."""
+        return _absolute(self.lake or str(self.home / "lake"))
+
+    @property
+    def landing_root(self) -> str:
+        return _absolute(self.landing or str(self.home / "landing"))
+
+    @property
+    def reports_root(self) -> Path:
+        return (self.reports or self.home / "reports").absolute()
+
+    def location(self, table: TableId) -> str:
+        return f"{self.lake_root}/{table.folder}"
+
+    def checkpoint(self, table: TableId) -> str:
+        """Folder that holds the generations `v1`, `v2` … of a query's checkpoint."""
+        return f"{self.lake_root}/_checkpoints/{table}"
+
+
+def _absolute(place: str) -> str:
+    if "://" in place:
+        return place.rstrip("/")
+    return str(Path(place).expanduser().absolute())
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Settings from the environment; raises ConfigurationFault with one sentence per wrong value."""
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]  # pydantic validates what it is given
+    except ValidationError as fault:
+        wrong = "; ".join(f"ASSAY_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}" for e in fault.errors())
+        raise ConfigurationFault(f"A setting is not usable: {wrong}.") from None

@@ -1,0 +1,1 @@
+"""Pure functions from frame to frame, shared by all pipelines."""
