@@ -1,0 +1,47 @@
+"""The lake without a JVM: delta-rs handles on tables, and the storage they lie on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import TableId
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+
+def storage(place: str) -> tuple[AbstractFileSystem, str]:
+    """The file system of a path or URL, and the path in that file system's own form."""
+    fs, path = fsspec.core.url_to_fs(place)
+    return fs, path
+
+
+def lake_table(settings: Settings, table: TableId, version: int | None = None) -> DeltaTable | None:
+    """The Delta table at its latest (or the named) version; None when it was never written."""
+    try:
+        return DeltaTable(settings.location(table), version=version)
+    except TableNotFoundError:
+        return None
+
+
+def commit_metadata(settings: Settings, table: TableId, version: int) -> dict[str, Any]:
+    """The `commitInfo` action of one commit; an empty dict when the commit file was cleaned up."""
+    for action in commit_actions(settings, table, version):
+        if "commitInfo" in action:
+            info: dict[str, Any] = action["commitInfo"]
+            return info
+    return {}
+
+
+def commit_actions(settings: Settings, table: TableId, version: int) -> list[dict[str, Any]]:
+    """All actions of one commit in their written order; raises FileNotFoundError when the commit file was cleaned up."""
+    import msgspec
+
+    fs, root = storage(settings.location(table))
+    content: bytes = fs.cat_file(f"{root}/_delta_log/{version:020d}.json")
+    return [msgspec.json.decode(line) for line in content.splitlines() if line.strip()]

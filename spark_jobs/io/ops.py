@@ -1,0 +1,122 @@
+"""The `_ops` tables: what Assay knows about its own work. Written by delta-rs alone, read without a JVM.
+
+The tables are small next to the data (a few rows per batch); each keeps a checkpoint every CHECKPOINT_EVERY commits, since opening a
+table of 200 commits without one took Spark 8 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from spark_jobs.io.lake import lake_table
+from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import BOOKS, DECISIONS, FILE_OUTCOMES, FILES, SWEEPS, VERDICTS, TableId
+
+CHECKPOINT_EVERY = 20
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema(list(columns.items()))
+
+
+_S, _I, _B = pa.string(), pa.int64(), pa.bool_()
+
+SCHEMAS: Mapping[TableId, pa.Schema] = {
+    FILES: _schema(
+        pipeline=_S, path=_S, size=_I, version=_S, file_id=_S, modified_at=_TIME, prefix_date=pa.date32(), attempt=pa.int32(),
+        state=_S, reason=_S, admitted=_S, chunk=_S, listed_at=_TIME, run_id=_S,
+    ),
+    FILE_OUTCOMES: _schema(
+        pipeline=_S, file_id=_S, path=_S, attempt=pa.int32(), outcome=_S, rule=_S, reason=_S, heals=_B, sha256=_S, bytes=_I,
+        inflated_bytes=_I, records=_I, quarantined=_I, notes=_S, batch_id=_S, run_id=_S, read_at=_TIME,
+    ),
+    BOOKS: _schema(
+        pipeline=_S, layer=_S, table=_S, batch_id=_S, run_id=_S, read=_I, written=_I, quarantined=_I, duplicate=_I, held=_I,
+        files_read=_I, files_ok=_I, files_failed=_I, is_balanced=_B, equation=_S, outcome=_S, decision=_S, source_version=_I,
+        target_version=_I, epoch=_I, started_at=_TIME, finished_at=_TIME,
+    ),
+    VERDICTS: _schema(
+        verdict_id=_S, pipeline=_S, layer=_S, table=_S, batch_id=_S, run_id=_S, suite=_S, outcome=_S, sentence=_S, expectation=_S,
+        column=_S, severity=_S, success=_B, expected=_S, observed=_S, element_count=_I, unexpected_count=_I, sample=_S, exception=_S,
+        evaluated_at=_TIME,
+    ),
+    DECISIONS: _schema(
+        decision_id=_S, pipeline=_S, table=_S, batch_id=_S, decision=_S, who=_S, note=_S, decided_at=_TIME,
+    ),
+    SWEEPS: _schema(pipeline=_S, root=_S, listed=_I, new=_I, swept_at=_TIME, run_id=_S),
+}  # fmt: skip
+
+# Failed readings are asked for at every discover: a partition of their own keeps that from scanning all outcomes ever.
+PARTITIONS: Mapping[TableId, list[str]] = {FILE_OUTCOMES: ["outcome"]}
+
+CONFIGURATION = {"delta.checkpointInterval": str(CHECKPOINT_EVERY)}
+
+
+class Ops:
+    """Reads and writes the `_ops` tables of one lake."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def exists(self, table: TableId) -> bool:
+        return lake_table(self._settings, table) is not None
+
+    def read(self, table: TableId, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
+        """Rows as Arrow, with the declared schema; an empty table when nothing was ever written."""
+        schema = SCHEMAS[table]
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        found = lake_table(self._settings, table)
+        if found is None:
+            return wanted.empty_table()
+        rows = found.to_pyarrow_dataset(schema=schema).to_table(columns=wanted.names, filter=filter)
+        return rows.cast(wanted)
+
+    def append(self, table: TableId, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows; nothing is written when there are none. Raises ValueError for a column that the table does not have."""
+        if rows:
+            self._write(table, rows, mode="append")
+
+    def replace_batch(self, table: TableId, *, of: TableId, batch_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Make `rows` the only rows of batch `batch_id` of the table `of`, in one commit, so that a replayed batch changes nothing."""
+        column = "table" if "table" in SCHEMAS[table].names else "pipeline"
+        value = str(of) if column == "table" else str(rows[0]["pipeline"]) if rows else ""
+        known = self.read(table, ["batch_id"], (pc.field(column) == value) & (pc.field("batch_id") == batch_id))
+        if known.num_rows == 0:
+            self.append(table, rows)
+        else:
+            self._write(table, rows, mode="overwrite", predicate=f"\"{column}\" = '{value}' AND batch_id = '{batch_id}'")
+
+    @retry(
+        retry=retry_if_exception_type(CommitFailedError), stop=stop_after_attempt(8), wait=wait_random_exponential(0.05, max=2), reraise=True
+    )  # two layers may write their books at the same instant; each append is independent of the other
+    def _write(self, table: TableId, rows: Iterable[Mapping[str, Any]], *, mode: str, predicate: str | None = None) -> None:
+        schema = SCHEMAS[table]
+        rows = list(rows)
+        for row in rows:
+            if unknown := set(row) - set(schema.names):
+                raise ValueError(f"{table} has no column {', '.join(sorted(unknown))}")
+        columns = {name: pa.array([row.get(name) for row in rows], schema.field(name).type) for name in schema.names}
+        write_deltalake(
+            self._settings.location(table),
+            pa.table(columns, schema=schema),
+            mode=mode,  # type: ignore[arg-type]  # the stub wants the literal
+            predicate=predicate,
+            partition_by=PARTITIONS.get(table),
+            configuration=CONFIGURATION if self._is_new(table) else None,
+            commit_properties=CommitProperties(max_commit_retries=5),
+        )
+
+    def _is_new(self, table: TableId) -> bool:
+        try:
+            return not self.exists(table)
+        except TableNotFoundError:
+            return True
