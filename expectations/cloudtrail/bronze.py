@@ -1,0 +1,64 @@
+"""The suite of `bronze.cloudtrail_records`: each record once, complete with its lineage, and no file half read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from expectations.custom.figures import ExpectFigureToAgree, ExpectFilesToBeWhole, ExpectRowsToAddUpTo
+from expectations.custom.rows import ExpectColumnToBePresent, ExpectColumnToMatch, ExpectKeyToBeUnique, ExpectRowsToSatisfy
+from expectations.suite import Suite
+
+LINEAGE = ("_rid", "_file_id", "_source_file", "_record_index", "_file_sha256", "_ingested_at", "_batch_id", "raw")
+
+FACTS = (
+    "books",  # spec.books.Books of this batch
+    "files",  # {file id: {"records": found in the file, "quarantined": of them}} for each file read without a fault
+    "files_read",  # int: files this batch was asked to read
+    "outcomes",  # int: file outcomes recorded for it, counted on their own
+)
+
+
+def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
+    """The expectations for one batch of records; `facts` holds FACTS."""
+    books = facts.get("books")
+    kept = books.written + books.held if books is not None else None
+    return Suite(
+        name=f"bronze.cloudtrail_{subject}",
+        facts=FACTS,
+        expectations=(
+            *[ExpectColumnToBePresent(columns=[name], severity="critical", description=f"every record has {name}") for name in LINEAGE],
+            ExpectKeyToBeUnique(columns=["_rid"], severity="critical", description="no record id occurs twice"),
+            ExpectColumnToMatch(
+                columns=["_rid"], pattern="[0-9a-f]{32}:[0-9]+", severity="critical", description="_rid is <32 hex digits>:<index>"
+            ),
+            ExpectRowsToSatisfy(
+                columns=["_rid", "_file_id", "_record_index"],
+                condition="_rid = concat(_file_id, ':', _record_index)",
+                severity="critical",
+                description="_rid names the record's own file and index",
+            ),
+            ExpectColumnToMatch(
+                columns=["_file_sha256"], pattern="[0-9a-f]{64}", severity="critical", description="_file_sha256 is 64 hex digits"
+            ),
+            ExpectRowsToSatisfy(
+                columns=["raw"],
+                # The first and last character only: parsing is silver's work, and records are large.
+                condition=r"ltrim(' \n\r\t', left(raw, 64)) like '{%' and rtrim(' \n\r\t', right(raw, 64)) like '%}'",
+                severity="critical",
+                description="raw is the text of a JSON object",
+            ),
+            ExpectFilesToBeWhole(
+                files=facts.get("files"), severity="critical", description="each file's record indexes are dense, quarantined ones included"
+            ),
+            ExpectFigureToAgree(
+                counted=facts.get("outcomes"),
+                expected=facts.get("files_read"),
+                severity="critical",
+                description="every file that was read has an outcome",
+            ),
+            ExpectRowsToAddUpTo(
+                columns=[], expression="count(1)", expected=kept, severity="critical", description="the rows are as many as the books say"
+            ),
+        ),
+    )

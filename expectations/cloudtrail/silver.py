@@ -1,0 +1,141 @@
+"""The suite of `silver.cloudtrail_events`: each event once, typed, in its time, and every bronze record accounted for.
+
+Formats: AWS CloudTrail User Guide, "CloudTrail record contents". Values there may grow, so those checks are mild.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from expectations.custom.figures import ExpectFigureToAgree, ExpectFigureToBeAtMost, ExpectRowsToAddUpTo
+from expectations.custom.rows import (
+    ExpectColumnToBeAmong,
+    ExpectColumnToBePresent,
+    ExpectColumnToMatch,
+    ExpectKeyToBeUnique,
+    ExpectRowsToSatisfy,
+)
+from expectations.suite import Suite
+
+EARLIEST = "2013-01-01 00:00:00Z"  # CloudTrail was announced in November 2013
+CATEGORIES = ["Management", "Data", "NetworkActivity", "Insight"]
+TYPES = [
+    "AwsApiCall",
+    "AwsServiceEvent",
+    "AwsConsoleAction",
+    "AwsConsoleSignIn",
+    "AwsCloudTrailInsight",
+    "AwsVpceEvent",
+]
+FEW_RECORDS = 20  # in a batch this small a share says nothing: one odd record of three would stop it
+
+FACTS = (
+    "books",  # spec.books.Books of this batch
+    "bronze_rows",  # int: rows of bronze in this batch, counted on their own (not books.read)
+    "conflicting",  # int: re-deliveries of this batch whose content differs from the event that was kept
+)
+
+
+def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
+    """The expectations for one batch of first arrivals; `facts` holds FACTS."""
+    books = facts.get("books")
+    read, written, quarantined = (books.read, books.written + books.held, books.quarantined) if books is not None else (None, None, None)
+    quarantine_limit = read // 2 if read is not None and read > FEW_RECORDS else read
+    return Suite(
+        name=f"silver.cloudtrail_{subject}",
+        facts=FACTS,
+        expectations=(
+            *_identity(),
+            *_time(),
+            *_formats(),
+            ExpectFigureToAgree(
+                counted=facts.get("bronze_rows"),
+                expected=read,
+                severity="critical",
+                description="every bronze record of the batch was read",
+            ),
+            ExpectRowsToAddUpTo(
+                columns=[],
+                expression="count(1)",
+                expected=written,
+                severity="critical",
+                description="the rows are as many as the books say",
+            ),
+            ExpectFigureToBeAtMost(
+                counted=quarantined,
+                limit=quarantine_limit,
+                severity="critical",
+                description=f"at most half of a batch of more than {FEW_RECORDS} records is quarantined",
+            ),
+            ExpectFigureToBeAtMost(
+                counted=facts.get("conflicting"), limit=0, severity="info", description="no event was delivered again with other content"
+            ),
+        ),
+    )
+
+
+def _identity() -> tuple[Any, ...]:
+    return (
+        ExpectColumnToBePresent(columns=["event_id"], severity="critical", description="every event has an event_id"),
+        ExpectKeyToBeUnique(columns=["event_id"], severity="critical", description="no event_id occurs twice in the batch"),
+        ExpectColumnToBePresent(columns=["_rid"], severity="critical", description="every event names the record it came from"),
+        ExpectKeyToBeUnique(columns=["_rid"], severity="critical", description="no record became two events"),
+    )
+
+
+def _time() -> tuple[Any, ...]:
+    return (
+        ExpectColumnToBePresent(columns=["event_time"], severity="critical", description="every event has an event_time"),
+        ExpectRowsToSatisfy(
+            columns=["event_time"],
+            condition=f"event_time is null or event_time >= timestamp'{EARLIEST}'",
+            severity="critical",
+            description="no event is older than CloudTrail (2013)",
+        ),
+        ExpectRowsToSatisfy(
+            columns=["event_time", "_ingested_at"],
+            condition="event_time is null or event_time <= _ingested_at + interval 1 day",
+            severity="critical",
+            description="no event is more than a day in the future of its ingestion",
+        ),
+        ExpectRowsToSatisfy(
+            columns=["event_date", "event_time"],
+            # In whole days since 1970, so that the session's time zone has no say.
+            condition="event_time is null or unix_date(event_date) = floor(unix_micros(event_time) / 86400000000)",
+            severity="critical",
+            description="event_date is the UTC date of event_time",
+        ),
+    )
+
+
+def _formats() -> tuple[Any, ...]:
+    return (
+        ExpectColumnToMatch(
+            columns=["account_id"], pattern="[0-9]{12}", nullable=True, severity="warning", description="account_id is 12 digits"
+        ),
+        ExpectColumnToBePresent(
+            columns=["account_id"], at_least=0.5, severity="warning", description="at least half of the events have an account_id"
+        ),
+        ExpectColumnToMatch(
+            columns=["aws_region"],
+            pattern="[a-z]{2,5}(-[a-z]+)+-[0-9]{1,2}",
+            nullable=True,
+            severity="warning",
+            description="aws_region looks like us-east-1",
+        ),
+        ExpectColumnToBePresent(
+            columns=["aws_region"], at_least=0.5, severity="warning", description="at least half of the events have an aws_region"
+        ),
+        ExpectColumnToMatch(
+            columns=["event_id"],
+            pattern="[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+            nullable=True,
+            severity="info",
+            description="event_id is a UUID",
+        ),
+        ExpectColumnToBeAmong(
+            columns=["event_category"], among=CATEGORIES, nullable=True, severity="info", description="event_category is a known one"
+        ),
+        ExpectColumnToBeAmong(columns=["event_type"], among=TYPES, nullable=True, severity="info", description="event_type is a known one"),
+    )

@@ -1,0 +1,125 @@
+"""The metrics behind our expectations, computed by Great Expectations on a Spark frame.
+
+Why own metrics: those that ship with Great Expectations take a job for each value they report (and a window with one sort per
+uniqueness check). Here all conditions of a suite are aggregate expressions, which Great Expectations bundles into one job, and
+they already bring the observed numbers; only keys and files take a job of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from great_expectations.core.metric_domain_types import MetricDomainTypes
+from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
+from great_expectations.execution_engine import SparkDFExecutionEngine
+from great_expectations.expectations.metrics.metric_provider import metric_partial, metric_value
+from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+SAMPLE_ROWS = 5
+SAMPLE_CHARACTERS = 80  # of one value, before masking: enough to recognise it, and a 20 MB text never reaches the driver
+
+_aggregate = metric_partial(
+    engine=SparkDFExecutionEngine,
+    partial_fn_type=MetricPartialFunctionTypes.AGGREGATE_FN,
+    domain_type=MetricDomainTypes.TABLE,
+)
+_value = metric_value(engine=SparkDFExecutionEngine)
+
+
+def breaks(condition: str) -> str:
+    """SQL that is true where a row does not satisfy the condition. Unknown (null) is not satisfied, so nulls never pass unseen."""
+    return f"not coalesce(({condition}), false)"
+
+
+class RowsBreaking(TableMetricProvider):
+    """The number of rows for which the condition is false or unknown."""
+
+    metric_name = "rows.breaking"
+    value_keys = ("condition",)
+
+    @_aggregate
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
+        return F.expr(f"count_if({breaks(metric_value_kwargs['condition'])})"), metric_domain_kwargs, {}
+
+
+class RowsBreakingSample(TableMetricProvider):
+    """At most SAMPLE_ROWS of those rows: the values of the columns as text, shortened in the middle."""
+
+    metric_name = "rows.breaking.sample"
+    value_keys = ("condition", "columns")
+
+    @_value
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
+        rows = execution_engine.get_domain_records(metric_domain_kwargs).where(breaks(metric_value_kwargs["condition"]))
+        return _sample(rows, metric_value_kwargs["columns"])
+
+
+class ExpressionValue(TableMetricProvider):
+    """The value of one SQL aggregate over the rows."""
+
+    metric_name = "expression.value"
+    value_keys = ("expression",)
+
+    @_aggregate
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
+        return F.expr(metric_value_kwargs["expression"]), metric_domain_kwargs, {}
+
+
+class KeyRepeats(TableMetricProvider):
+    """How many rows are there too many: rows whose key another row has already.
+
+    Distinct 64-bit hashes are counted first: equal keys have equal hashes, so as many hashes as rows proves the key unique. Only
+    when there are fewer are the keys themselves compared, since then two keys may share one hash.
+    """
+
+    metric_name = "key.repeats"
+    value_keys = ("columns",)
+
+    @_value
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> int:
+        rows, key = execution_engine.get_domain_records(metric_domain_kwargs), metric_value_kwargs["columns"]
+        counted = rows.agg(F.count(F.lit(1)).alias("rows"), F.count_distinct(F.xxhash64(*key)).alias("hashes")).first()
+        if counted.rows == counted.hashes:
+            return 0
+        return int(_repeated(rows, key).agg(F.coalesce(F.sum(F.col("count") - 1), F.lit(0))).first()[0])
+
+
+class KeyRepeatsSample(TableMetricProvider):
+    """At most SAMPLE_ROWS keys that more than one row has."""
+
+    metric_name = "key.repeats.sample"
+    value_keys = ("columns",)
+
+    @_value
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
+        key = metric_value_kwargs["columns"]
+        return _sample(_repeated(execution_engine.get_domain_records(metric_domain_kwargs), key), key)
+
+
+class FileRows(TableMetricProvider):
+    """Per file id: number of rows, smallest and largest record index."""
+
+    metric_name = "files.rows"
+
+    @_value
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, **_: Any) -> Any:
+        index = F.col("_record_index")
+        files = execution_engine.get_domain_records(metric_domain_kwargs).groupBy("_file_id")
+        rows = files.agg(F.count(F.lit(1)).alias("rows"), F.min(index).alias("first"), F.max(index).alias("last")).collect()
+        return {str(row["_file_id"]): [row["rows"], row["first"], row["last"]] for row in rows}
+
+
+def _repeated(rows: DataFrame, key: list[str]) -> DataFrame:
+    return rows.groupBy(*key).count().where("count > 1")
+
+
+def _sample(rows: DataFrame, columns: list[str]) -> list[list[str | None]]:
+    half = SAMPLE_CHARACTERS // 2
+    texts = []
+    for name in columns:
+        text = F.col(name).cast("string")
+        short = F.concat(F.substring(text, 1, half), F.substring(text, -half, half))
+        texts.append(F.when(F.length(text) > SAMPLE_CHARACTERS, short).otherwise(text).alias(name))
+    return [list(row) for row in rows.select(*texts).limit(SAMPLE_ROWS).collect()]

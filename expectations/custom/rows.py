@@ -1,0 +1,85 @@
+"""Expectations about rows: conditions that every row satisfies, and keys that no two rows share.
+
+A condition that is unknown (null) for a row is not satisfied by it. Where a value may be absent, the expectation says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from great_expectations.compatibility import pydantic
+
+from expectations.custom.audit import AuditExpectation
+
+
+class ExpectRowsToSatisfy(AuditExpectation):
+    """Each row satisfies a Spark SQL condition.
+
+    columns: what the condition looks at (they must exist; samples show them). at_least: the share of rows that must satisfy it.
+    """
+
+    columns: list[str]
+    condition: str = ""
+    at_least: float = 1.0
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count", "rows.breaking")
+    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition", "at_least")
+    sample_metric: ClassVar[str] = "rows.breaking.sample"
+
+    def _validate(self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None) -> dict[str, Any]:
+        rows, breaking = metrics["table.row_count"], metrics["rows.breaking"]
+        outcome = self.found(metrics, unexpected=breaking, observed=f"{breaking} of {rows} rows do not")
+        if self.at_least < 1:
+            outcome["success"] = rows - breaking >= self.at_least * rows
+        return outcome
+
+
+class ExpectColumnToBePresent(ExpectRowsToSatisfy):
+    """The column is not null, in every row or in a share of them."""
+
+    @pydantic.root_validator(pre=True)
+    def _condition(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return values | {"condition": f"{values['columns'][0]} is not null"}
+
+
+class ExpectColumnToMatch(ExpectRowsToSatisfy):
+    """The whole text of the column matches a Java regular expression. A null passes only with `nullable`."""
+
+    pattern: str
+    nullable: bool = False
+    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition", "at_least", "pattern", "nullable")
+
+    @pydantic.root_validator(pre=True)
+    def _condition(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return values | {"condition": _or_null(values, f"rlike({values['columns'][0]}, r'^(?:{values['pattern']})\\z')")}
+
+
+class ExpectColumnToBeAmong(ExpectRowsToSatisfy):
+    """The column has one of the listed texts. A null passes only with `nullable`."""
+
+    among: list[str]
+    nullable: bool = False
+    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition", "at_least", "among", "nullable")
+
+    @pydantic.root_validator(pre=True)
+    def _condition(cls, values: dict[str, Any]) -> dict[str, Any]:
+        listed = ", ".join(f"r'{text}'" for text in values["among"])
+        return values | {"condition": _or_null(values, f"{values['columns'][0]} in ({listed})")}
+
+
+class ExpectKeyToBeUnique(AuditExpectation):
+    """No two rows have equal values in all the columns. Two nulls are equal."""
+
+    columns: list[str]
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count", "key.repeats")
+    success_keys: ClassVar[tuple[str, ...]] = ("columns",)
+    sample_metric: ClassVar[str] = "key.repeats.sample"
+
+    def _validate(self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None) -> dict[str, Any]:
+        rows, repeats = metrics["table.row_count"], metrics["key.repeats"]
+        return self.found(metrics, unexpected=repeats, observed=f"{repeats} of {rows} rows repeat a key")
+
+
+def _or_null(values: dict[str, Any], condition: str) -> str:
+    return f"{values['columns'][0]} is null or {condition}" if values.get("nullable") else condition
