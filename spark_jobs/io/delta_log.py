@@ -1,0 +1,63 @@
+"""What was added to a Delta table between two points of its history, read from its log without a JVM and without its older history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from spark_jobs.io.lake import commit_actions, lake_table
+from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a stream has read a Delta table: everything before `version`, and of `version` the files up to `index`."""
+
+    version: int
+    index: int  # negative: nothing of that version yet
+
+    @classmethod
+    def of_offset(cls, text: str) -> Position:
+        """From the JSON of Delta's streaming source offset."""
+        offset = json.loads(text)
+        return cls(int(offset["reservoirVersion"]), int(offset["index"]))
+
+
+START = Position(0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """One data file that a commit added; `rows` is None where the writer kept no statistics."""
+
+    version: int
+    path: str  # below the table's folder, decoded
+    size: int
+    rows: int | None
+
+
+def added_files(settings: Settings, table: TableId, after: Position, up_to: int | None = None) -> Iterator[AddedFile]:
+    """The data files that commits added after a position, up to and including version `up_to` (default: the latest), in commit order.
+
+    Rearranging commits (compaction) add nothing. Raises FileNotFoundError when a commit file in between was already cleaned up.
+    """
+    found = lake_table(settings, table)
+    if found is None:
+        return
+    last = found.version() if up_to is None else up_to
+    for version in range(after.version, last + 1):
+        adds = (action["add"] for action in commit_actions(settings, table, version) if "add" in action)
+        for index, add in enumerate(add for add in adds if add.get("dataChange", True)):
+            if version == after.version and index <= after.index:
+                continue
+            stats = json.loads(add["stats"]) if add.get("stats") else {}
+            yield AddedFile(version, unquote(add["path"]), int(add["size"]), stats.get("numRecords"))
+
+
+def latest_version(settings: Settings, table: TableId) -> int | None:
+    """None when the table was never written."""
+    found = lake_table(settings, table)
+    return None if found is None else int(found.version())

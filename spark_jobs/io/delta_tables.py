@@ -1,0 +1,89 @@
+"""Writing lake tables with Spark: one commit per batch, exactly once, with a note of what it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.io.lake import lake_table
+from spark_jobs.io.work import commit_notes
+from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import TableId
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def append_once(
+    settings: Settings, table: TableId, rows: DataFrame, *, app: str, transaction: int, note: Mapping[str, Any],
+    partition_by: str | None = None, statistics: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Append in one commit that carries the transaction; a second append with the same or an older one writes nothing.
+
+    A writer that was overtaken fails at its commit, because the other one's commit carries the same app id (ConcurrentTransaction).
+    `statistics`: the columns for which file statistics are kept (those that queries prune by); only at the table's creation.
+    """
+    writer = (
+        rows.write.format("delta")
+        .mode("append")
+        .option("mergeSchema", "true")  # a column that was added in a newer version of the code joins the table
+        .option("txnAppId", app)
+        .option("txnVersion", transaction)
+        .option("userMetadata", json.dumps(note))
+    )
+    if partition_by:
+        writer = writer.partitionBy(partition_by)
+    if statistics and lake_table(settings, table) is None:
+        writer = writer.option("delta.dataSkippingStatsColumns", ",".join(statistics))
+    writer.save(spark_location(settings, table))
+
+
+def replace_batch_rows(settings: Settings, table: TableId, rows: DataFrame, batch_id: str) -> None:
+    """Make `rows` the only rows of the table with that `_batch_id`, in one commit: for side tables, which a replayed batch writes again."""
+    writer = rows.write.format("delta").option("mergeSchema", "true")
+    if lake_table(settings, table) is None:
+        writer.mode("append").save(spark_location(settings, table))
+    else:
+        writer.mode("overwrite").option("replaceWhere", f"_batch_id = '{batch_id}'").save(spark_location(settings, table))
+
+
+def replace_where(settings: Settings, table: TableId, rows: DataFrame, *, where: str, partition_by: str, note: Mapping[str, Any]) -> None:
+    """Replace the rows for which `where` holds, in one commit that carries the note."""
+    writer = rows.write.format("delta").option("userMetadata", json.dumps(note)).partitionBy(partition_by)
+    if lake_table(settings, table) is None:
+        writer.mode("append").save(spark_location(settings, table))
+    else:
+        writer.mode("overwrite").option("replaceWhere", where).save(spark_location(settings, table))
+
+
+def read_table(spark: SparkSession, settings: Settings, table: TableId, version: int | None = None) -> DataFrame:
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(spark_location(settings, table))
+
+
+def read_stream(spark: SparkSession, settings: Settings, table: TableId, **limits: str) -> DataFrame:
+    """The table as a stream from its first commit on, in commit order (a first snapshot would come in file order)."""
+    return spark.readStream.format("delta").option("startingVersion", 0).options(**limits).load(spark_location(settings, table))
+
+
+def last_transaction(settings: Settings, table: TableId, app: str) -> int | None:
+    """The newest transaction of `app` in the table; None when there is none."""
+    found = lake_table(settings, table)
+    return None if found is None else found.transaction_version(app)
+
+
+def commit_of_batch(settings: Settings, table: TableId, batch_id: str) -> dict[str, Any] | None:
+    """The note, version and metrics of the commit that holds a batch; None when no commit file names it."""
+    for note in commit_notes(settings, table):
+        if note.get("batch_id") == batch_id:
+            return note
+    return None
+
+
+def spark_location(settings: Settings, table: TableId) -> str:
+    """The table's location as Spark's Hadoop file systems spell it."""
+    location = settings.location(table)
+    return "s3a" + location[2:] if location.startswith("s3://") else location

@@ -1,0 +1,182 @@
+"""One writer per table: a lease with an epoch, renewed while held, checked before every commit.
+
+A lease is a row of small objects, `<lake>/_leases/<table>/<epoch>`: the highest epoch is the holder's. Taking a lease creates the next
+epoch exclusively (O_EXCL on a disk, If-None-Match on an object store), so that of two takers exactly one succeeds. A holder whose
+process is gone (same host) or that has not renewed for the lease's life may be overtaken; it notices at its next check.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from types import TracebackType
+
+import psutil
+
+from spark_jobs.io.lake import storage
+from spark_jobs.spec.errors import LeaseHeld, LeaseLost
+from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import TableId
+
+KEPT_EPOCHS = 5  # older ones are of interest to nobody; a few show who wrote lately
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds an epoch of a lease, and since when it has been renewed (epoch seconds)."""
+
+    owner: str
+    host: str
+    pid: int
+    process_started: float
+    renewed_at: float
+    released: bool = False
+
+    def is_gone(self) -> bool:
+        """True when the holder's process ran on this host and does not exist any more."""
+        if self.host != socket.gethostname():
+            return False
+        try:
+            return abs(psutil.Process(self.pid).create_time() - self.process_started) > 1
+        except psutil.NoSuchProcess:
+            return True
+
+    def __str__(self) -> str:
+        at = datetime.fromtimestamp(self.renewed_at, UTC).strftime("%H:%M:%S")
+        return f"{self.owner} (process {self.pid} on {self.host}, last sign of life {at} UTC)"
+
+
+def _myself(owner: str) -> Holder:
+    return Holder(owner, socket.gethostname(), os.getpid(), psutil.Process().create_time(), time.time())
+
+
+class Lease:
+    """The lease of one table, taken by `take`, given back by `release`."""
+
+    def __init__(self, settings: Settings, table: TableId, owner: str) -> None:
+        self._fs, root = storage(settings.lake_root)
+        self._folder = f"{root}/_leases/{table}"
+        self._ttl_s = settings.lease_ttl_s
+        self.table = table
+        self._me = _myself(owner)
+        self.epoch = 0
+
+    def take(self) -> None:
+        """Become the one writer. Raises LeaseHeld, naming the holder, when another writer is alive."""
+        epoch, holder = self._latest()
+        if holder is not None and not holder.released and not holder.is_gone() and time.time() - holder.renewed_at < self._ttl_s:
+            raise LeaseHeld(
+                f"{self.table} is being written by {holder}. Only one writer at a time: wait until it ends, or stop it; "
+                f"its lease lapses {self._ttl_s} s after its last sign of life."
+            )
+        self._me = replace(self._me, renewed_at=time.time())
+        self._fs.makedirs(self._folder, exist_ok=True)
+        try:
+            with self._fs.open(self._path(epoch + 1), "xb") as file:
+                file.write(json.dumps(asdict(self._me)).encode())
+        except FileExistsError:
+            raise LeaseHeld(f"{self.table} was taken by another writer at this very moment; run again when it has ended.") from None
+        self.epoch = epoch + 1
+        for old in range(max(1, epoch - 2 * KEPT_EPOCHS), epoch + 1 - KEPT_EPOCHS):
+            if self._fs.exists(self._path(old)):
+                self._fs.rm_file(self._path(old))
+
+    def check(self) -> None:
+        """Raises LeaseLost when another writer has taken over. Called before every commit."""
+        latest = max(self._epochs(), default=0)
+        if latest != self.epoch:
+            raise LeaseLost(
+                f"{self.table} was taken over by another writer (epoch {latest}, this one was {self.epoch}) while this run was away for "
+                f"more than {self._ttl_s} s. This run stops without writing; the other one continues from the same place."
+            )
+
+    def renew(self) -> None:
+        """Say that this writer is alive. Raises LeaseLost when it was overtaken."""
+        self.check()
+        self._me = replace(self._me, renewed_at=time.time())
+        self._write()
+
+    def release(self) -> None:
+        """Give the lease back; a lease that was lost is left alone."""
+        if self.epoch and max(self._epochs(), default=0) == self.epoch:
+            self._me = replace(self._me, renewed_at=time.time(), released=True)
+            self._write()
+        self.epoch = 0
+
+    def _write(self) -> None:
+        temporary = f"{self._folder}/.{self.epoch:08d}.{os.getpid()}"
+        self._fs.pipe_file(temporary, json.dumps(asdict(self._me)).encode())
+        self._fs.mv(temporary, self._path(self.epoch))
+
+    def _path(self, epoch: int) -> str:
+        return f"{self._folder}/{epoch:08d}"
+
+    def _epochs(self) -> list[int]:
+        self._fs.invalidate_cache(self._folder)
+        if not self._fs.exists(self._folder):
+            return []
+        names = (str(path).rsplit("/", 1)[-1] for path in self._fs.ls(self._folder, detail=False))
+        return [int(name) for name in names if name.isdigit()]
+
+    def _latest(self) -> tuple[int, Holder | None]:
+        epoch = max(self._epochs(), default=0)
+        if not epoch:
+            return 0, None
+        content = self._fs.cat_file(self._path(epoch))
+        if not content:  # created a moment ago, its owner has yet to write itself in
+            written = self._fs.modified(self._path(epoch)).timestamp()
+            return epoch, Holder("a writer that is just starting", "?", 0, 0.0, written)
+        return epoch, Holder(**json.loads(content))
+
+
+class Leases:
+    """The leases of several tables, held together and renewed in the background: `with Leases(...) as leases`."""
+
+    def __init__(self, settings: Settings, tables: Sequence[TableId], owner: str, on_lost: Callable[[LeaseLost], None] | None = None):
+        self._leases = [Lease(settings, table, owner) for table in sorted(tables, key=str)]  # one order, so that two takers never wait in a ring
+        self._every_s = settings.lease_ttl_s / 4
+        self._done = threading.Event()
+        self._on_lost = on_lost
+        self._renewer = threading.Thread(target=self._renew, name="lease-renewer", daemon=True)
+
+    def __enter__(self) -> Leases:
+        taken: list[Lease] = []
+        try:
+            for lease in self._leases:
+                lease.take()
+                taken.append(lease)
+        except BaseException:
+            for lease in taken:
+                lease.release()
+            raise
+        self._renewer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+        self._done.set()
+        self._renewer.join()
+        for lease in self._leases:
+            lease.release()
+
+    def check(self) -> None:
+        for lease in self._leases:
+            lease.check()
+
+    def epoch(self, table: TableId) -> int:
+        return next(lease.epoch for lease in self._leases if lease.table == table)
+
+    def _renew(self) -> None:
+        while not self._done.wait(self._every_s):
+            for lease in self._leases:
+                try:
+                    lease.renew()
+                except LeaseLost as lost:
+                    if self._on_lost:
+                        self._on_lost(lost)
+                    return

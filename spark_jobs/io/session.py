@@ -1,0 +1,71 @@
+"""The one place that builds a Spark session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from spark_jobs.spec.errors import ConfigurationFault
+from spark_jobs.spec.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.adaptive.enabled": "false",  # batches are of known, bounded size; re-planning them costs more than it saves
+    "spark.databricks.delta.snapshotPartitions": "1",  # the log of a table is small; 50 tasks to read it are not
+    "spark.databricks.delta.stats.skipping": "true",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",  # the batch is cached for seconds: speed before size
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",  # 2,000 records of 1.4 kB: 3 MB per Arrow batch
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.streaming.stopActiveRunOnRestart": "false",
+    "spark.sql.json.enableExactStringParsing": "true",  # sub-trees kept as text stay exactly as they came
+}
+
+# Generating and compiling code for a few thousand rows costs more than it saves (38 to 28 CPU-s for a whole small run); for 200,000 rows it
+# is the reverse, by a minute.
+SMALL_CONF = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
+
+
+def open_session(settings: Settings, name: str, *, small: bool) -> SparkSession:
+    """A session for one job: `small` when little input is pending. Raises ConfigurationFault when Java or Delta is not usable."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    cores = os.cpu_count() or 1
+    builder = SparkSession.builder.appName(name).config(map=CONF).config("spark.sql.shuffle.partitions", str(1 if small else min(cores, 8)))
+    if small:
+        builder = builder.config(map=SMALL_CONF)
+    if "SPARK_ENV_LOADED" not in os.environ:  # started as plain Python, not by spark-submit, which brings master, jars and memory itself
+        from spark_jobs.io.java_options import archive_options, driver_class_path
+
+        builder = (
+            builder.master(settings.master)
+            .config("spark.driver.memory", settings.driver_memory)
+            .config("spark.driver.extraClassPath", driver_class_path(settings))
+            .config("spark.driver.extraJavaOptions", archive_options(settings, small=small))
+        )
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as fault:
+        raise ConfigurationFault(f"Spark did not start: {fault}. It needs Java 17 or 21: set JAVA_HOME, or run `make setup`.") from None
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        session._jvm.java.lang.Class.forName("io.delta.sql.DeltaSparkSessionExtension")  # type: ignore[union-attr]
+    except Exception:
+        raise ConfigurationFault(
+            f"The Delta jars are not on Spark's class path ({settings.home}/jars). Run `make setup`, which fetches them."
+        ) from None
+    return session

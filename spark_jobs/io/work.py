@@ -1,0 +1,112 @@
+"""Is there anything to do? Answered from logs and checkpoints, without a JVM and without reading history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from spark_jobs.io.checkpoint import Checkpoint
+from spark_jobs.io.delta_log import Position, added_files
+from spark_jobs.io.lake import commit_metadata, lake_table, storage
+from spark_jobs.io.ops import Ops
+from spark_jobs.spec.pipeline import Pipeline
+from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import BOOKS, DECISIONS, FILES, TableId
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFiles:
+    """Ledger rows that bronze has not read yet."""
+
+    files: int = 0
+    bytes: int = 0
+    largest_chunk_files: int = 0
+    largest_chunk_bytes: int = 0
+
+
+def bronze_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
+    return Checkpoint(settings, pipeline.bronze_table, FILES)
+
+
+def silver_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
+    return Checkpoint(settings, pipeline.silver_table, pipeline.bronze_table)
+
+
+def gold_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
+    return Checkpoint(settings, pipeline.gold_stream, pipeline.silver_table, writes=pipeline.gold_tables)
+
+
+def pending_files(settings: Settings, pipeline: Pipeline) -> PendingFiles:
+    """What the ledger lists for this pipeline beyond the bronze checkpoint."""
+    fs, root = storage(settings.location(FILES))
+    files = size = most_files = most_bytes = 0
+    for added in added_files(settings, FILES, bronze_checkpoint(settings, pipeline).position()):
+        with fs.open(f"{root}/{added.path}", "rb") as file:
+            rows = pq.read_table(file, columns=["pipeline", "state", "size"])
+        mine = rows.filter((pc.field("pipeline") == pipeline.name) & (pc.field("state") == "listed"))
+        chunk_bytes = pc.sum(mine["size"]).as_py() or 0
+        files, size = files + mine.num_rows, size + chunk_bytes
+        most_files, most_bytes = max(most_files, mine.num_rows), max(most_bytes, chunk_bytes)
+    return PendingFiles(files, size, most_files, most_bytes)
+
+
+def unfinished_layers(settings: Settings, pipeline: Pipeline) -> list[str]:
+    """The layers that have not consumed all of their source, in data order."""
+    behind = []
+    if pending_files(settings, pipeline).files:
+        behind.append("bronze")
+    if _has_unread(settings, pipeline.bronze_table, silver_checkpoint(settings, pipeline).position()):
+        behind.append("silver")
+    if any(silver_behind(settings, pipeline, table) for table in pipeline.gold_tables):
+        behind.append("gold")
+    return behind
+
+
+def silver_behind(settings: Settings, pipeline: Pipeline, gold: TableId) -> bool:
+    """True when silver has data that the gold table does not name yet."""
+    consumed = named_silver_version(settings, gold)
+    return _has_unread(settings, pipeline.silver_table, Position(0 if consumed is None else consumed + 1, -1))
+
+
+def named_silver_version(settings: Settings, gold: TableId) -> int | None:
+    """The silver version that a gold table's newest commit of ours names; None when it was never written."""
+    for note in commit_notes(settings, gold):
+        if "silver_version" in note:
+            return int(note["silver_version"])
+    return None
+
+
+def commit_notes(settings: Settings, table: TableId) -> Iterator[dict[str, object]]:
+    """The `userMetadata` that Assay wrote into a table's commits, newest first, as far back as commit files exist."""
+    found = lake_table(settings, table)
+    for version in range(-1 if found is None else found.version(), -1, -1):
+        try:
+            info = commit_metadata(settings, table, version)
+        except FileNotFoundError:
+            return
+        if text := info.get("userMetadata"):
+            yield {**json.loads(text), "version": version, "metrics": info.get("operationMetrics") or {}}
+
+
+def undone_decisions(settings: Settings, pipeline: Pipeline) -> list[dict[str, str]]:
+    """Decisions of a person on held or stopped batches that no batch's books have recorded yet, oldest first."""
+    ops = Ops(settings)
+    mine = pc.field("pipeline") == pipeline.name
+    decisions = ops.read(DECISIONS, filter=mine).to_pylist()
+    if not decisions:
+        return []
+    books = ops.read(BOOKS, ["table", "batch_id"], mine & pc.field("decision").is_valid()).to_pylist()
+    done = {(row["table"], row["batch_id"].split(".")[0]) for row in books}
+    decisions.sort(key=lambda row: row["decided_at"])
+    return [row for row in decisions if (row["table"], row["batch_id"]) not in done]
+
+
+def _has_unread(settings: Settings, table: TableId, after: Position) -> bool:
+    try:
+        return any(True for _ in added_files(settings, table, after))
+    except FileNotFoundError:  # so far behind that the commit files are gone: certainly work
+        return True

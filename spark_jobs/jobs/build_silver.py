@@ -1,0 +1,190 @@
+"""Silver: each event typed and once, forever. The first arrival is kept, every re-delivery is recorded, what breaks the contract is quarantined.
+
+Reads `bronze.<pipeline>_records` as a stream; writes `silver.<pipeline>_<entity>` and its quarantine and duplicates.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.io.delta_tables import last_transaction, read_stream, read_table
+from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lease import Leases
+from spark_jobs.io.work import silver_checkpoint
+from spark_jobs.jobs.decisions import carry_out_decisions
+from spark_jobs.jobs.publishing import Batch, Writer, complete_if_committed, publish
+from spark_jobs.jobs.query import LayerQuery
+from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.spec.books import Books
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LARGE_MB_PER_BATCH = 64  # of bronze Parquet; about ten times as much JSON
+
+
+@dataclass(frozen=True)
+class Deduplicated:
+    """`first`: the rows whose key is new, one per key. `repeated`: rows of the duplicates table. `count`: how many those are."""
+
+    first: DataFrame
+    repeated: DataFrame
+    count: int
+    conflicting: int
+
+
+def build_silver(run: Run) -> None:
+    """Everything bronze has and silver has not read. Raises GateStopped, LeaseHeld, CheckpointDamaged, BooksUnbalanced."""
+    with Leases(run.settings, [run.pipeline.silver_table], run.run_id) as leases:
+        start_silver(run, leases).wait()
+
+
+def start_silver(run: Run, leases: Leases) -> LayerQuery:
+    table = run.pipeline.silver_table
+    checkpoint = silver_checkpoint(run.settings, run.pipeline)
+    writer = Writer(run, "silver", table, leases, checkpoint, checkpoint.open())
+    checkpoint.check_against(last_transaction(run.settings, table, writer.app))
+
+    def again(rows: DataFrame, mark: str) -> tuple[DataFrame, DataFrame, int]:
+        found = deduplicate(run, rows, _dates(run, rows), mark)
+        return found.first, found.repeated, found.count
+
+    carry_out_decisions(writer, _rejected_rows, again, run.pipeline.silver.date)
+    raw_records = read_stream(run.spark, run.settings, run.pipeline.bronze_table, maxBytesPerTrigger=f"{LARGE_MB_PER_BATCH}m")
+    return LayerQuery(run, table, raw_records, lambda batch, number: build_batch(writer, batch, number), checkpoint)
+
+
+def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
+    """Parse once, split by the contract, find first arrivals, audit, publish."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    run, batch_id, started_at = writer.run, writer.checkpoint.batch_id(number), writer.run.clock()
+    if complete_if_committed(writer, number):
+        return
+    parse = importlib.import_module(f"spark_jobs.pipelines.{run.pipeline.name}.silver").parse_events
+    parsed = parse(raw_records).withColumn("_batch_id", F.lit(batch_id)).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        date_column = run.pipeline.silver.date
+        groups = parsed.groupBy(date_column, F.col("_rule").isNotNull().alias("is_bad")).count().collect()
+        quarantined = sum(row["count"] for row in groups if row["is_bad"])
+        good = parsed.where("_rule is null").drop("_rule", "_reason", "raw")
+        found = deduplicate(run, good, [row[date_column] for row in groups if not row["is_bad"]], batch_id)
+        books = Books(
+            read=sum(row["count"] for row in groups),
+            written=found.first.count() if found.count else sum(row["count"] for row in groups if not row["is_bad"]),
+            quarantined=quarantined,
+            duplicate=found.count,
+        )
+        sides = {}
+        if quarantined:
+            sides[writer.table.side("quarantine")] = parsed.where("_rule is not null").select(
+                "_rid",
+                F.col("_rule").alias("rule"),
+                F.col("_reason").alias("reason"),
+                "raw",
+                "_source_file",
+                "_record_index",
+                "_file_sha256",
+                "_ingested_at",
+                "_batch_id",
+            )
+        if found.count:
+            sides[writer.table.side("duplicates")] = found.repeated
+        facts = {"bronze_rows": raw_records.count() if run.settings.gates else books.read, "conflicting": found.conflicting}
+        rows = found.first.coalesce(1) if run.small else found.first
+        publish(
+            writer,
+            Batch(
+                number, batch_id, rows, books, started_at, sides, facts, date_column, (run.pipeline.silver.time, run.pipeline.silver.key, "_rid"),
+                writer.checkpoint.source_version(number),
+            ),
+            _rejected_rows,
+        )  # fmt: skip
+    finally:
+        parsed.unpersist()
+
+
+def deduplicate(run: Run, events: DataFrame, dates: list[date], batch_id: str) -> Deduplicated:
+    """Which events of the batch are first arrivals of their key, within the batch and against the table.
+
+    A key that is in the table with the same `_rid` is the record itself (a batch run again), not a re-delivery. Works on the narrow key
+    columns; the wide rows are touched only when there are re-deliveries at all, by a small list of `_rid`s.
+    """
+    from pyspark.sql import functions as F
+
+    key, date_column = run.pipeline.silver.key, run.pipeline.silver.date
+    table = run.pipeline.silver_table
+    narrow = events.select(
+        key, date_column, "_rid", "_content_hash", "_ingested_at", "_source_file", "_record_index", F.lit(True).alias("is_new")
+    )
+    seen = narrow
+    if lake_table(run.settings, table) is not None and dates:
+        # The batch's keys are bounded and go to every task; what comes back is only the keys that both have.
+        known = (
+            read_table(run.spark, run.settings, table)
+            .where(F.col(date_column).isin(dates))
+            .select(key, date_column, "_rid", "_content_hash", "_ingested_at", "_source_file", "_record_index", F.lit(False).alias("is_new"))
+            .join(F.broadcast(narrow.select(key, date_column)), on=[key, date_column], how="left_semi")
+        )
+        seen = narrow.unionByName(known)
+    arrival = F.struct("is_new", "_ingested_at", "_source_file", "_record_index", "_rid", "_content_hash")  # false sorts first: what the table has stays
+    groups = (
+        seen.groupBy(key, date_column)
+        .agg(F.min(arrival).alias("kept"), F.collect_list(arrival).alias("arrivals"))
+        .where(F.size("arrivals") > 1)
+        .select(key, date_column, F.col("kept._rid").alias("kept_rid"), F.col("kept._content_hash").alias("kept_hash"), F.explode("arrivals").alias("a"))
+        .where("a.is_new and a._rid != kept_rid")
+    )
+    repeated = groups.select(
+        F.col("a._rid").alias("_rid"),
+        "kept_rid",
+        key,
+        date_column,
+        (F.col("a._content_hash") != F.col("kept_hash")).alias("is_conflicting"),
+        F.col("a._source_file").alias("_source_file"),
+        F.col("a._record_index").alias("_record_index"),
+        F.col("a._ingested_at").alias("_ingested_at"),
+        F.lit(batch_id).alias("_batch_id"),
+    ).persist()
+    counted = repeated.agg(F.count("*").alias("all"), F.count_if("is_conflicting").alias("conflicting")).first()
+    count, conflicting = (counted["all"], counted["conflicting"]) if counted else (0, 0)
+    if not count:
+        return Deduplicated(events, repeated, 0, 0)
+    return Deduplicated(events.join(F.broadcast(repeated.select("_rid")), on="_rid", how="left_anti"), repeated, count, conflicting)
+
+
+def _dates(run: Run, rows: DataFrame) -> list[date]:
+    return [row[0] for row in rows.select(run.pipeline.silver.date).distinct().collect()]
+
+
+def _rejected_rows(rows: DataFrame, reason: str) -> DataFrame:
+    """Silver rows as rows of the silver quarantine, for a batch that a person rejected. The raw text is bronze's, found by `_rid`."""
+    from pyspark.sql import functions as F
+
+    return rows.select(
+        "_rid",
+        F.lit("rejected").alias("rule"),
+        F.lit(reason).alias("reason"),
+        F.lit(None).cast("string").alias("raw"),
+        "_source_file",
+        "_record_index",
+        "_file_sha256",
+        "_ingested_at",
+        "_batch_id",
+    )
+
+
+def _work(run: Run, options: object) -> dict[str, Any]:
+    """Parse, deduplicate and publish what bronze has brought, through silver's gate."""
+    from spark_jobs.jobs.run_layers import run_layers
+
+    return run_layers(run, ("silver",))
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("build_silver", _work))

@@ -1,0 +1,41 @@
+"""Discover: enter what is new in the landing folder into the file ledger, and say whether any layer has work. Starts no JVM."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from spark_jobs.io.java_options import archive_options
+from spark_jobs.io.ledger import discover
+from spark_jobs.io.work import pending_files, undone_decisions, unfinished_layers
+from spark_jobs.jobs.run import Run, run_job
+
+
+def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
+    """List the landing folder, append new files to the ledger, report what is pending."""
+    found = discover(run.settings, run.pipeline, run.run_id, run.clock(), sweep=True if options.sweep else None)
+    pending = pending_files(run.settings, run.pipeline)
+    behind = unfinished_layers(run.settings, run.pipeline)
+    decisions = len(undone_decisions(run.settings, run.pipeline))
+    small = pending.bytes <= run.settings.small_mb * 1_000_000
+    scope = "everything" if found.swept else f"the newest {run.settings.recent_dates} dates of each account and region, and what has no date"
+    parts = [f"Listed {scope}: {found.listed} objects, {found.new} new, {found.ignored} not logs, {found.readmitted} to be read again."]
+    if behind or decisions:
+        parts.append(f"To do: {', '.join(behind) or 'decisions'}; {pending.files} files with {pending.bytes:,} bytes pending.")
+    else:
+        parts.append("Nothing new: every layer has consumed its source.")
+    sentence = " ".join(parts)
+    run.say(sentence)
+    return {
+        "new_files": found.new, "ignored": found.ignored, "pending_files": pending.files, "pending_bytes": pending.bytes,
+        "has_work": bool(behind or decisions), "small": small, "java_options": archive_options(run.settings, small=small), "sentence": sentence,
+    }  # fmt: skip
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sweep", action="store_true", help="list everything, whenever that was last done")
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("discover", _work, _add_options))

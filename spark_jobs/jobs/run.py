@@ -1,0 +1,97 @@
+"""One process of one Airflow run: its settings, session, tables and clock; and the frame in which every job's `main` runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.io.ops import Ops
+from spark_jobs.io.work import undone_decisions
+from spark_jobs.spec.errors import AssayError
+from spark_jobs.spec.pipeline import Pipeline, load_pipeline
+from spark_jobs.spec.settings import Settings, load_settings
+from spark_jobs.spec.tables import TableId
+from spark_jobs.spec.triggers import Trigger
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Run:
+    """What a job works with. The session is opened when first used, so a run with nothing to do starts no JVM."""
+
+    settings: Settings
+    pipeline: Pipeline
+    run_id: str
+    clock: Callable[[], datetime] = utc_now
+    small: bool = False
+    _session: list[SparkSession] = field(default_factory=list)
+
+    @cached_property
+    def ops(self) -> Ops:
+        return Ops(self.settings)
+
+    @cached_property
+    def trigger(self) -> Trigger:
+        return Trigger.parse(self.settings.trigger)
+
+    @property
+    def spark(self) -> SparkSession:
+        if not self._session:
+            from spark_jobs.io.session import open_session
+
+            self._session.append(open_session(self.settings, f"assay {self.pipeline.name} {self.run_id}", small=self.small))
+        return self._session[0]
+
+    @property
+    def has_session(self) -> bool:
+        return bool(self._session)
+
+    def decision(self, table: TableId, batch_id: str) -> dict[str, str] | None:
+        """What a person decided about a held or stopped batch and no run has carried out yet."""
+        for row in undone_decisions(self.settings, self.pipeline):
+            if (row["table"], row["batch_id"]) == (str(table), batch_id):
+                return row
+        return None
+
+    def say(self, sentence: str) -> None:
+        """One line in the log."""
+        print(f"{self.clock():%H:%M:%S} {sentence}", file=sys.stderr, flush=True)
+
+
+def run_job(name: str, work: Callable[[Run, argparse.Namespace], dict[str, Any]], add_options: Callable[[argparse.ArgumentParser], None] | None = None) -> int:
+    """Parse the command line, do the work, print its result as one JSON line; a foreseen fault becomes one sentence and its exit code."""
+    parser = argparse.ArgumentParser(prog=name, description=work.__doc__)
+    parser.add_argument("--pipeline", required=True, help="name of the pipeline, e.g. cloudtrail")
+    parser.add_argument("--run-id", default="", help="the run that asks for it; a name is made when there is none")
+    if add_options:
+        add_options(parser)
+    options = parser.parse_args()
+    try:
+        run = Run(load_settings(), load_pipeline(options.pipeline), options.run_id or f"manual-{uuid.uuid4().hex[:8]}")
+        result = work(run, options)
+    except AssayError as fault:
+        print(f"{name}: {fault}", file=sys.stderr)
+        print(json.dumps({"error": type(fault).__name__, "sentence": str(fault)}))
+        return fault.exit_code
+    except OSError as fault:
+        sentence = f"{fault.strerror or fault}{f': {fault.filename}' if fault.filename else ''}. Nothing was lost; mend it and run again."
+        traceback.print_exc()
+        print(f"{name}: {sentence}", file=sys.stderr)
+        print(json.dumps({"error": type(fault).__name__, "sentence": sentence}))
+        return 1
+    print(json.dumps(result, default=str), flush=True)
+    return 0

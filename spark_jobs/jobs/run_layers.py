@@ -1,0 +1,77 @@
+"""The three layers in one driver: one Spark submit instead of three, the gates in between inside it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lease import Leases
+from spark_jobs.io.work import pending_files, undone_decisions, unfinished_layers
+from spark_jobs.jobs.query import LayerQuery
+from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.spec.errors import GateStopped
+from spark_jobs.spec.pipeline import Pipeline
+from spark_jobs.spec.tables import FILES, LAYERS, Layer, TableId
+
+
+def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
+    """Run the layers in data order under the job's trigger. A stopped gate ends the run without an error: the gate task says it."""
+    run.small = _is_small(run)
+    if run.settings.gates and _has_work(run, layers):
+        _warm_up_gates()
+    done = []
+    try:
+        for layer in layers:
+            if lake_table(run.settings, _source(run.pipeline, layer)) is None:
+                run.say(f"{layer}: its source {_source(run.pipeline, layer)} has no data yet.")
+                continue
+            with Leases(run.settings, run.pipeline.tables(layer), run.run_id) as leases:
+                _start(layer)(run, leases).wait()
+            done.append(layer)
+    except GateStopped as stopped:
+        run.say(str(stopped))
+        return {"layers": done, "stopped": str(stopped)}
+    finally:
+        if run.has_session:
+            run.spark.stop()
+    return {"layers": done, "stopped": None}
+
+
+def _start(layer: Layer) -> Callable[[Run, Leases], LayerQuery]:
+    from spark_jobs.jobs.build_gold import start_gold
+    from spark_jobs.jobs.build_silver import start_silver
+    from spark_jobs.jobs.ingest_bronze import start_bronze
+
+    return {"bronze": start_bronze, "silver": start_silver, "gold": start_gold}[layer]
+
+
+def _source(pipeline: Pipeline, layer: Layer) -> TableId:
+    return {"bronze": FILES, "silver": pipeline.bronze_table, "gold": pipeline.silver_table}[layer]
+
+
+def _is_small(run: Run) -> bool:
+    """Decided by what the ledger says is pending: start-up is tuned for little input, throughput for much."""
+    return pending_files(run.settings, run.pipeline).bytes <= run.settings.small_mb * 1_000_000
+
+
+def _has_work(run: Run, layers: Sequence[Layer]) -> bool:
+    return bool(set(layers) & set(unfinished_layers(run.settings, run.pipeline)) or undone_decisions(run.settings, run.pipeline)) or len(layers) > 1
+
+
+def _warm_up_gates() -> None:
+    """Importing Great Expectations takes seconds: beside the JVM's start, not after it."""
+    from expectations.gate import warm_up
+
+    threading.Thread(target=warm_up, name="gate-warm-up", daemon=True).start()
+
+
+def _work(run: Run, options: object) -> dict[str, Any]:
+    """Bronze, silver and gold in one session."""
+    return run_layers(run)
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("run_layers", _work))
