@@ -192,16 +192,24 @@ def _commit(settings: Settings, ledger: DeltaTable | None, rows: Sequence[dict[s
 
 
 def _statistics(table: pa.Table) -> dict[str, object]:
-    """Delta's file statistics for the columns by which the ledger is read: they keep an hourly look from reading all history."""
+    """Delta's file statistics, by which an hourly look skips the files of other dates.
+
+    For every column: delta-rs takes a bound that is missing for "nothing matches".
+    """
     low: dict[str, object] = {}
     high: dict[str, object] = {}
-    nulls: dict[str, int] = {}
-    for name in ("pipeline", "prefix_date", "state", "admitted"):
-        nulls[name] = table[name].null_count
+    nulls = {name: table[name].null_count for name in table.column_names}
+    for name in table.column_names:
         if nulls[name] < table.num_rows:
-            least, most = pc.min_max(table[name]).values()
-            low[name], high[name] = (value.as_py().isoformat() if name == "prefix_date" else value.as_py() for value in (least, most))
+            least, most = (value.as_py() for value in pc.min_max(table[name]).values())
+            low[name], high[name] = _bound(least), _bound(most)
     return {"numRecords": table.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
+
+
+def _bound(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def chunks(rows: Iterable[dict[str, object]], most_files: int, most_bytes: int) -> Iterator[list[dict[str, object]]]:

@@ -62,6 +62,9 @@ def open_session(settings: Settings, name: str, *, small: bool) -> SparkSession:
     except PySparkRuntimeError as fault:
         raise ConfigurationFault(f"Spark did not start: {fault}. It needs Java 17 or 21: set JAVA_HOME, or run `make setup`.") from None
     session.sparkContext.setLogLevel("ERROR")
+    log4j = session._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    # What a batch raises reaches its job as a Python exception; Spark's own print of it, 60 lines long, would bury the sentence.
+    log4j.core.config.Configurator.setLevel("org.apache.spark.sql.execution.streaming", log4j.Level.OFF)
     try:
         session._jvm.java.lang.Class.forName("io.delta.sql.DeltaSparkSessionExtension")  # type: ignore[union-attr]
     except Exception:

@@ -121,7 +121,8 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
 
 def read_files(run: Run, entries: Sequence[LandedFile]) -> DataFrame:
     """The pieces of the files (see `READ_COLUMNS`), read by Python workers: largest files first, spread over the tasks by size."""
-    from spark_jobs.io.read_landed_file import READ_COLUMNS, read_landed_file, to_arrow_batches
+    from spark_jobs.io.read_landed_file import read_landed_file
+    from spark_jobs.io.reading_batches import READ_COLUMNS, to_arrow_batches
 
     cores = run.spark.sparkContext.defaultParallelism
     total = sum(entry.size for entry in entries)

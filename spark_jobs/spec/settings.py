@@ -43,7 +43,10 @@ class Settings(BaseSettings):
     @field_validator("trigger")
     @classmethod
     def _known_trigger(cls, text: str) -> str:
-        return str(Trigger.parse(text))
+        try:
+            return str(Trigger.parse(text))
+        except ConfigurationFault as fault:
+            raise ValueError(str(fault)) from None  # so that pydantic names the setting
 
     @property
     def lake_root(self) -> str:
