@@ -40,7 +40,7 @@ def evaluate(
             from expectations.validation import validate
 
             checks = check_results(suite, validate(frame, suite))
-        except Exception as fault:  # whatever it is, the batch was not audited
+        except Exception as fault:  # noqa: BLE001  # whatever it is, the batch was not audited
             reasons = [f"the suite could not be evaluated ({type(fault).__name__}: {_first_line(fault)})"]
         else:
             reasons = _gaps(checks, suite, books, facts)

@@ -8,18 +8,26 @@ from typing import Any
 from expectations.suite import Suite, looked_at
 from spark_jobs.spec.gates import CheckResult
 
-POSITION = "position"  # key in an expectation's meta: its place in the suite, since results come back in any order
-
+_POSITION = "position"  # key in an expectation's meta
 _SAMPLES = 5
 _LONGEST = 80  # characters of one masked sample
 
 
+def placed(expectations: Iterable[Any]) -> list[Any]:
+    """The expectations, each with its place in the suite noted in its meta, since results come back in any order."""
+    return [e.copy(update={"meta": {**(e.meta or {}), _POSITION: place}}) for place, e in enumerate(expectations)]
+
+
+def place(of: Any) -> int:
+    """The place of an expectation, or of a result, in its suite."""
+    meta = of.expectation_config.meta if hasattr(of, "expectation_config") else of.meta
+    return int(meta[_POSITION])
+
+
 def check_results(suite: Suite, results: Iterable[Any]) -> tuple[CheckResult, ...]:
     """One CheckResult per Great Expectations result, in the order of the suite. A result that belongs to no expectation is dropped."""
-    by_position = {result.expectation_config.meta[POSITION]: result for result in results}
-    return tuple(
-        _check(expectation, by_position[position]) for position, expectation in enumerate(suite.expectations) if position in by_position
-    )
+    by_place = {place(result): result for result in results}
+    return tuple(_check(expectation, by_place[at]) for at, expectation in enumerate(suite.expectations) if at in by_place)
 
 
 def mask(text: str) -> str:

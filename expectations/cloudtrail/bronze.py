@@ -7,6 +7,7 @@ from typing import Any
 
 from expectations.custom.figures import ExpectFigureToAgree, ExpectFilesToBeWhole, ExpectRowsToAddUpTo
 from expectations.custom.rows import ExpectColumnToBePresent, ExpectColumnToMatch, ExpectKeyToBeUnique, ExpectRowsToSatisfy
+from expectations.gx import CRITICAL
 from expectations.suite import Suite
 
 LINEAGE = ("_rid", "_file_id", "_source_file", "_record_index", "_file_sha256", "_ingested_at", "_batch_id", "raw")
@@ -27,38 +28,38 @@ def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
         name=f"bronze.cloudtrail_{subject}",
         facts=FACTS,
         expectations=(
-            *[ExpectColumnToBePresent(columns=[name], severity="critical", description=f"every record has {name}") for name in LINEAGE],
-            ExpectKeyToBeUnique(columns=["_rid"], severity="critical", description="no record id occurs twice"),
+            *[ExpectColumnToBePresent(columns=[name], severity=CRITICAL, description=f"every record has {name}") for name in LINEAGE],
+            ExpectKeyToBeUnique(columns=["_rid"], severity=CRITICAL, description="no record id occurs twice"),
             ExpectColumnToMatch(
-                columns=["_rid"], pattern="[0-9a-f]{32}:[0-9]+", severity="critical", description="_rid is <32 hex digits>:<index>"
+                columns=["_rid"], pattern="[0-9a-f]{32}:[0-9]+", severity=CRITICAL, description="_rid is <32 hex digits>:<index>"
             ),
             ExpectRowsToSatisfy(
                 columns=["_rid", "_file_id", "_record_index"],
                 condition="_rid = concat(_file_id, ':', _record_index)",
-                severity="critical",
+                severity=CRITICAL,
                 description="_rid names the record's own file and index",
             ),
             ExpectColumnToMatch(
-                columns=["_file_sha256"], pattern="[0-9a-f]{64}", severity="critical", description="_file_sha256 is 64 hex digits"
+                columns=["_file_sha256"], pattern="[0-9a-f]{64}", severity=CRITICAL, description="_file_sha256 is 64 hex digits"
             ),
             ExpectRowsToSatisfy(
                 columns=["raw"],
                 # An element that is no object is a record too: silver's contract refuses it, row by row.
                 condition="trim(left(raw, 64)) != ''",
-                severity="critical",
+                severity=CRITICAL,
                 description="raw is the text of a JSON value",
             ),
             ExpectFilesToBeWhole(
-                files=facts.get("files"), severity="critical", description="each file's record indexes are dense, quarantined ones included"
+                files=facts.get("files"), severity=CRITICAL, description="each file's record indexes are dense, quarantined ones included"
             ),
             ExpectFigureToAgree(
                 counted=facts.get("outcomes"),
                 expected=facts.get("files_read"),
-                severity="critical",
+                severity=CRITICAL,
                 description="every file that was read has an outcome",
             ),
             ExpectRowsToAddUpTo(
-                columns=[], expression="count(1)", expected=kept, severity="critical", description="the rows are as many as the books say"
+                columns=[], expression="count(1)", expected=kept, severity=CRITICAL, description="the rows are as many as the books say"
             ),
         ),
     )

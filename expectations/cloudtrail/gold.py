@@ -10,6 +10,7 @@ from typing import Any
 
 from expectations.custom.figures import ExpectRowsToAddUpTo
 from expectations.custom.rows import ExpectColumnToBePresent, ExpectKeyToBeUnique, ExpectRowsToSatisfy
+from expectations.gx import CRITICAL
 from expectations.suite import Suite
 from spark_jobs.spec.pipeline import GoldSpec
 
@@ -34,8 +35,8 @@ def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
 def _grain(spec: GoldSpec) -> tuple[Any, ...]:
     key = ["window_start", *spec.grain]
     return (
-        *[ExpectColumnToBePresent(columns=[name], severity="critical", description=f"every row has {name}") for name in key],
-        ExpectKeyToBeUnique(columns=key, severity="critical", description="each window has each group once"),
+        *[ExpectColumnToBePresent(columns=[name], severity=CRITICAL, description=f"every row has {name}") for name in key],
+        ExpectKeyToBeUnique(columns=key, severity=CRITICAL, description="each window has each group once"),
     )
 
 
@@ -45,19 +46,19 @@ def _windows(spec: GoldSpec) -> tuple[Any, ...]:
         ExpectRowsToSatisfy(
             columns=["window_start", "window_end"],
             condition=f"unix_micros(window_end) - unix_micros(window_start) = {length * _MICROS}",
-            severity="critical",
+            severity=CRITICAL,
             description=f"a window is {length} seconds long",
         ),
         ExpectRowsToSatisfy(
             columns=["window_start"],
             condition=f"unix_micros(window_start) % {slide * _MICROS} = 0",
-            severity="critical",
+            severity=CRITICAL,
             description=f"a window starts on a multiple of {slide} seconds",
         ),
         ExpectRowsToSatisfy(
             columns=["window_date", "window_start"],
             condition="unix_date(window_date) = floor(unix_micros(window_start) / 86400000000)",
-            severity="critical",
+            severity=CRITICAL,
             description="window_date is the UTC date of window_start",
         ),
     )
@@ -68,14 +69,14 @@ def _counts(spec: GoldSpec, facts: Mapping[str, Any]) -> tuple[Any, ...]:
         ExpectRowsToSatisfy(
             columns=[spec.counts],
             condition=f"{spec.counts} > 0",
-            severity="critical",
+            severity=CRITICAL,
             description=f"{spec.counts} is positive: a group without events has no row",
         ),
         ExpectRowsToAddUpTo(
             columns=[spec.counts],
             expression=f"coalesce(sum({spec.counts}), 0)",
             expected=facts.get("expected_sum"),
-            severity="critical",
+            severity=CRITICAL,
             description=f"{spec.counts} adds up to the silver rows of these windows",
         ),
     )
@@ -85,7 +86,7 @@ def _part_of_events(part: str) -> Any:
     return ExpectRowsToSatisfy(
         columns=[part, "event_count"],
         condition=f"{part} between 0 and event_count",
-        severity="critical",
+        severity=CRITICAL,
         description=f"{part} is between 0 and event_count",
     )
 
@@ -97,7 +98,7 @@ def _activity() -> tuple[Any, ...]:
         ExpectRowsToSatisfy(
             columns=["first_event_at", "last_event_at", "window_start", "window_end"],
             condition="window_start <= first_event_at and first_event_at <= last_event_at and last_event_at < window_end",
-            severity="critical",
+            severity=CRITICAL,
             description="the first and the last event lie in the window, in this order",
         ),
     )

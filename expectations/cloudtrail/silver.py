@@ -16,8 +16,20 @@ from expectations.custom.rows import (
     ExpectKeyToBeUnique,
     ExpectRowsToSatisfy,
 )
+from expectations.gx import CRITICAL, INFO, WARNING
 from expectations.suite import Suite
 
+REQUIRED = (
+    "event_id",
+    "event_time",
+    "event_date",
+    "account_id",  # from here on what gold groups by
+    "aws_region",
+    "event_source",
+    "event_name",
+    "principal_arn",
+    "_rid",
+)
 EARLIEST = "2013-01-01 00:00:00Z"  # CloudTrail was announced in November 2013
 CATEGORIES = ["Management", "Data", "NetworkActivity", "Insight"]
 TYPES = [
@@ -52,24 +64,24 @@ def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
             ExpectFigureToAgree(
                 counted=facts.get("bronze_rows"),
                 expected=read,
-                severity="critical",
+                severity=CRITICAL,
                 description="every bronze record of the batch was read",
             ),
             ExpectRowsToAddUpTo(
                 columns=[],
                 expression="count(1)",
                 expected=written,
-                severity="critical",
+                severity=CRITICAL,
                 description="the rows are as many as the books say",
             ),
             ExpectFigureToBeAtMost(
                 counted=quarantined,
                 limit=quarantine_limit,
-                severity="critical",
+                severity=CRITICAL,
                 description=f"at most half of a batch of more than {FEW_RECORDS} records is quarantined",
             ),
             ExpectFigureToBeAtMost(
-                counted=facts.get("conflicting"), limit=0, severity="info", description="no event was delivered again with other content"
+                counted=facts.get("conflicting"), limit=0, severity=INFO, description="no event was delivered again with other content"
             ),
         ),
     )
@@ -77,33 +89,34 @@ def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
 
 def _identity() -> tuple[Any, ...]:
     return (
-        ExpectColumnToBePresent(columns=["event_id"], severity="critical", description="every event has an event_id"),
-        ExpectKeyToBeUnique(columns=["event_id"], severity="critical", description="no event_id occurs twice in the batch"),
-        ExpectColumnToBePresent(columns=["_rid"], severity="critical", description="every event names the record it came from"),
-        ExpectKeyToBeUnique(columns=["_rid"], severity="critical", description="no record became two events"),
+        *[
+            # The value checks below let a null through, which this one catches: never both, never neither.
+            ExpectColumnToBePresent(columns=[name], severity=CRITICAL, description=f"every event has {name}")
+            for name in REQUIRED
+        ],
+        ExpectKeyToBeUnique(columns=["event_id"], severity=CRITICAL, description="no event_id occurs twice in the batch"),
     )
 
 
 def _time() -> tuple[Any, ...]:
     return (
-        ExpectColumnToBePresent(columns=["event_time"], severity="critical", description="every event has an event_time"),
         ExpectRowsToSatisfy(
             columns=["event_time"],
             condition=f"event_time is null or event_time >= timestamp'{EARLIEST}'",
-            severity="critical",
+            severity=CRITICAL,
             description="no event is older than CloudTrail (2013)",
         ),
         ExpectRowsToSatisfy(
             columns=["event_time", "_ingested_at"],
             condition="event_time is null or event_time <= _ingested_at + interval 1 day",
-            severity="critical",
+            severity=CRITICAL,
             description="no event is more than a day in the future of its ingestion",
         ),
         ExpectRowsToSatisfy(
             columns=["event_date", "event_time"],
             # In whole days since 1970, so that the session's time zone has no say.
-            condition="event_time is null or unix_date(event_date) = floor(unix_micros(event_time) / 86400000000)",
-            severity="critical",
+            condition="event_time is null or event_date is null or unix_date(event_date) = floor(unix_micros(event_time) / 86400000000)",
+            severity=CRITICAL,
             description="event_date is the UTC date of event_time",
         ),
     )
@@ -112,30 +125,24 @@ def _time() -> tuple[Any, ...]:
 def _formats() -> tuple[Any, ...]:
     return (
         ExpectColumnToMatch(
-            columns=["account_id"], pattern="[0-9]{12}", nullable=True, severity="warning", description="account_id is 12 digits"
-        ),
-        ExpectColumnToBePresent(
-            columns=["account_id"], at_least=0.5, severity="warning", description="at least half of the events have an account_id"
+            columns=["account_id"], pattern="[0-9]{12}", nullable=True, severity=WARNING, description="account_id is 12 digits"
         ),
         ExpectColumnToMatch(
             columns=["aws_region"],
             pattern="[a-z]{2,5}(-[a-z]+)+-[0-9]{1,2}",
             nullable=True,
-            severity="warning",
+            severity=WARNING,
             description="aws_region looks like us-east-1",
-        ),
-        ExpectColumnToBePresent(
-            columns=["aws_region"], at_least=0.5, severity="warning", description="at least half of the events have an aws_region"
         ),
         ExpectColumnToMatch(
             columns=["event_id"],
             pattern="[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
             nullable=True,
-            severity="info",
+            severity=INFO,
             description="event_id is a UUID",
         ),
         ExpectColumnToBeAmong(
-            columns=["event_category"], among=CATEGORIES, nullable=True, severity="info", description="event_category is a known one"
+            columns=["event_category"], among=CATEGORIES, nullable=True, severity=INFO, description="event_category is a known one"
         ),
-        ExpectColumnToBeAmong(columns=["event_type"], among=TYPES, nullable=True, severity="info", description="event_type is a known one"),
+        ExpectColumnToBeAmong(columns=["event_type"], among=TYPES, nullable=True, severity=INFO, description="event_type is a known one"),
     )

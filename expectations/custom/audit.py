@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from great_expectations.expectations.expectation import BatchExpectation
-from great_expectations.expectations.registry import get_metric_kwargs
-from great_expectations.validator.metric_configuration import MetricConfiguration
-
 from expectations.custom import metrics as _metrics  # noqa: F401  # importing it registers the metrics with Great Expectations
+from expectations.gx import BatchExpectation, MetricConfiguration, get_metric_kwargs
 
 
 class AuditExpectation(BatchExpectation):
@@ -16,14 +13,16 @@ class AuditExpectation(BatchExpectation):
 
     domain_keys: ClassVar[tuple[str, ...]] = ("batch_id",)
     sample_metric: ClassVar[str] = ""
+    exact_metric: ClassVar[str] = ""  # asked for with the sample, where the cheap metric can only prove success
 
     def get_validation_dependencies(self, execution_engine: Any = None, runtime_configuration: Any = None) -> Any:
-        """The metrics of this expectation, with its sample when it is asked for."""
+        """The metrics of this expectation, with its sample when the result format is COMPLETE."""
         needed = super().get_validation_dependencies(execution_engine, runtime_configuration)
-        if self.sample_metric and needed.result_format["result_format"] == "COMPLETE":
-            kwargs = get_metric_kwargs(self.sample_metric, self.configuration, runtime_configuration)
-            domain, value = kwargs["metric_domain_kwargs"], kwargs["metric_value_kwargs"]
-            needed.set_metric_configuration(self.sample_metric, MetricConfiguration(self.sample_metric, domain, value))
+        if needed.result_format["result_format"] == "COMPLETE":
+            for name in filter(None, (self.sample_metric, self.exact_metric)):
+                kwargs = get_metric_kwargs(name, self.configuration, runtime_configuration)
+                metric = MetricConfiguration(name, kwargs["metric_domain_kwargs"], kwargs["metric_value_kwargs"])
+                needed.set_metric_configuration(name, metric)
         return needed
 
     def found(self, metrics: dict[str, Any], *, unexpected: int, observed: str) -> dict[str, Any]:

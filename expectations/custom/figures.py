@@ -62,7 +62,7 @@ class ExpectFilesToBeWhole(AuditExpectation):
     """
 
     files: dict[str, dict[str, int]] | None
-    columns: list[str] = ["_file_id", "_record_index"]
+    columns: tuple[str, ...] = ("_file_id", "_record_index")
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count", "files.rows")
     success_keys: ClassVar[tuple[str, ...]] = ("files", "columns")

@@ -1,21 +1,25 @@
 """The metrics behind our expectations, computed by Great Expectations on a Spark frame.
 
 Why own metrics: those that ship with Great Expectations take a job for each value they report (and a window with one sort per
-uniqueness check). Here all conditions of a suite are aggregate expressions, which Great Expectations bundles into one job, and
-they already bring the observed numbers; only keys and files take a job of their own.
+uniqueness check). Here all conditions of a suite and its key are aggregate expressions, which Great Expectations bundles into one
+query, and they already bring the observed numbers; only the per-file check takes a query of its own.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from great_expectations.core.metric_domain_types import MetricDomainTypes
-from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
-from great_expectations.execution_engine import SparkDFExecutionEngine
-from great_expectations.expectations.metrics.metric_provider import metric_partial, metric_value
-from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+
+from expectations.gx import (
+    MetricDomainTypes,
+    MetricPartialFunctionTypes,
+    SparkDFExecutionEngine,
+    TableMetricProvider,
+    metric_partial,
+    metric_value,
+)
 
 SAMPLE_ROWS = 5
 SAMPLE_CHARACTERS = 80  # of one value, before masking: enough to recognise it, and a 20 MB text never reaches the driver
@@ -67,23 +71,30 @@ class ExpressionValue(TableMetricProvider):
         return F.expr(metric_value_kwargs["expression"]), metric_domain_kwargs, {}
 
 
-class KeyRepeats(TableMetricProvider):
-    """How many rows are there too many: rows whose key another row has already.
+class KeyHashes(TableMetricProvider):
+    """The number of distinct 64-bit hashes of the key. As many hashes as rows proves the key unique: equal keys have equal hashes.
 
-    Distinct 64-bit hashes are counted first: equal keys have equal hashes, so as many hashes as rows proves the key unique. Only
-    when there are fewer are the keys themselves compared, since then two keys may share one hash.
+    Fewer do not disprove it, since two keys may share a hash; then KeyRepeats decides.
     """
+
+    metric_name = "key.hashes"
+    value_keys = ("columns",)
+
+    @_aggregate
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
+        return F.count_distinct(F.xxhash64(*metric_value_kwargs["columns"])), metric_domain_kwargs, {}
+
+
+class KeyRepeats(TableMetricProvider):
+    """How many rows have a key that another row has already: compares the keys themselves."""
 
     metric_name = "key.repeats"
     value_keys = ("columns",)
 
     @_value
     def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> int:
-        rows, key = execution_engine.get_domain_records(metric_domain_kwargs), metric_value_kwargs["columns"]
-        counted = rows.agg(F.count(F.lit(1)).alias("rows"), F.count_distinct(F.xxhash64(*key)).alias("hashes")).first()
-        if counted.rows == counted.hashes:
-            return 0
-        return int(_repeated(rows, key).agg(F.coalesce(F.sum(F.col("count") - 1), F.lit(0))).first()[0])
+        repeated = _repeated(execution_engine.get_domain_records(metric_domain_kwargs), metric_value_kwargs["columns"])
+        return int(repeated.agg(F.coalesce(F.sum(F.col("count") - 1), F.lit(0))).collect()[0][0])
 
 
 class KeyRepeatsSample(TableMetricProvider):

@@ -7,35 +7,30 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from great_expectations.compatibility import pydantic
-
 from expectations.custom.audit import AuditExpectation
+from expectations.gx import pydantic
 
 
 class ExpectRowsToSatisfy(AuditExpectation):
     """Each row satisfies a Spark SQL condition.
 
-    columns: what the condition looks at (they must exist; samples show them). at_least: the share of rows that must satisfy it.
+    columns: what the condition looks at; they must exist, and samples show them.
     """
 
     columns: list[str]
     condition: str = ""
-    at_least: float = 1.0
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count", "rows.breaking")
-    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition", "at_least")
+    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition")
     sample_metric: ClassVar[str] = "rows.breaking.sample"
 
     def _validate(self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None) -> dict[str, Any]:
         rows, breaking = metrics["table.row_count"], metrics["rows.breaking"]
-        outcome = self.found(metrics, unexpected=breaking, observed=f"{breaking} of {rows} rows do not")
-        if self.at_least < 1:
-            outcome["success"] = rows - breaking >= self.at_least * rows
-        return outcome
+        return self.found(metrics, unexpected=breaking, observed=f"{breaking} of {rows} rows do not")
 
 
 class ExpectColumnToBePresent(ExpectRowsToSatisfy):
-    """The column is not null, in every row or in a share of them."""
+    """The column is not null in any row."""
 
     @pydantic.root_validator(pre=True)
     def _condition(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +42,7 @@ class ExpectColumnToMatch(ExpectRowsToSatisfy):
 
     pattern: str
     nullable: bool = False
-    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition", "at_least", "pattern", "nullable")
+    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition", "pattern", "nullable")
 
     @pydantic.root_validator(pre=True)
     def _condition(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +54,7 @@ class ExpectColumnToBeAmong(ExpectRowsToSatisfy):
 
     among: list[str]
     nullable: bool = False
-    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition", "at_least", "among", "nullable")
+    success_keys: ClassVar[tuple[str, ...]] = ("columns", "condition", "among", "nullable")
 
     @pydantic.root_validator(pre=True)
     def _condition(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -72,12 +67,14 @@ class ExpectKeyToBeUnique(AuditExpectation):
 
     columns: list[str]
 
-    metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count", "key.repeats")
+    metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count", "key.hashes")
     success_keys: ClassVar[tuple[str, ...]] = ("columns",)
     sample_metric: ClassVar[str] = "key.repeats.sample"
+    exact_metric: ClassVar[str] = "key.repeats"
 
     def _validate(self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None) -> dict[str, Any]:
-        rows, repeats = metrics["table.row_count"], metrics["key.repeats"]
+        rows = metrics["table.row_count"]
+        repeats = metrics.get("key.repeats", rows - metrics["key.hashes"])
         return self.found(metrics, unexpected=repeats, observed=f"{repeats} of {rows} rows repeat a key")
 
 
