@@ -1,0 +1,41 @@
+# Everything below sets itself up first: one ignored folder, .assay/, holds the environment, the jars, Java, Airflow and the lake.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+state := $(or $(ASSAY_HOME),$(CURDIR)/.assay)
+export ASSAY_HOME := $(state)
+bin := $(state)/venv/bin
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+setup: ## Install everything under .assay/ (the other targets call it; quick when nothing has changed)
+	@infra/setup/bootstrap.sh
+
+run: setup ## Run the hourly DAG on the shipped sample, or on your own files with FILES=<folder or URL prefix>
+	@$(bin)/python -m spark_jobs.cli.run $(if $(FILES),--files "$(FILES)")
+
+up: setup ## Start Airflow with its web page on 127.0.0.1 (port 8080, or ASSAY_PORT); Ctrl-C stops all of it
+	@$(bin)/python -m spark_jobs.cli.up
+
+status: setup ## Say how fresh, how large and how trusted each table is
+	@$(bin)/assay status
+
+check: setup ## Check the form of the code: ruff, mypy, import contracts
+	@$(bin)/ruff check .
+	@$(bin)/ruff format --check .
+	@$(bin)/mypy
+	@$(bin)/lint-imports --no-cache
+
+test: check ## Run the whole test suite (at most 30 minutes on 2 cores)
+	@$(bin)/python -m pytest
+
+certify: setup ## Run the long proofs: many orders, many kills
+	@$(bin)/python -m pytest -m certify
+
+bench: setup ## Print CPU and wall time on a seeded reference set, beside plain Spark and chdb
+	@$(bin)/python -m tests.bench
+
+clean: ## Remove the lake, the landing folder, the reports and Airflow's state; the installed environment stays
+	@rm -rf "$(state)"/{lake,landing,reports,airflow,failures.jsonl}
+
+.PHONY: help setup run up status check test certify bench clean

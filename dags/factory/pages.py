@@ -1,0 +1,41 @@
+"""The text on a DAG's page, written from the pipeline's declaration so that it cannot go stale."""
+
+from __future__ import annotations
+
+from spark_jobs.spec.pipeline import Pipeline
+from spark_jobs.spec.settings import Settings
+
+
+def dag_page(pipeline: Pipeline, settings: Settings) -> str:
+    """Markdown: what the pipeline does, its tables with their keys, and what each gate's failure means."""
+    rows = [
+        ("bronze", str(pipeline.bronze_table), "one raw record, exact text and lineage", "`_rid`"),
+        ("silver", str(pipeline.silver_table), "one event, typed, first arrival kept", f"`{pipeline.silver.key}`"),
+    ]
+    for spec in pipeline.gold:
+        minutes = f"{spec.window.length_s // 60} minutes every {spec.window.slide_s // 60}"
+        rows.append(("gold", str(pipeline.gold_table(spec)), f"one window of {minutes}", ", ".join(f"`{c}`" for c in ("window_start", *spec.grain))))
+    table = "\n".join(f"| {layer} | `{name}` | {row} | {key} |" for layer, name, row, key in rows)
+    policies = "\n".join(
+        f"- **{layer}**: critical → {p.critical}, warning → {p.warning}, info → {p.info}"
+        for layer in ("bronze", "silver", "gold")
+        if (p := pipeline.policy(layer))  # type: ignore[arg-type]  # the literals above are layers
+    )
+    return f"""### {pipeline.title}
+
+{pipeline.description}
+
+A run takes whatever has landed and is not read yet; the data interval names the run, it does not cut data.
+Running it twice changes nothing. Owner: **{pipeline.owner}**. Shape: `{settings.shape}`.
+
+| layer | table | one row is | key |
+|---|---|---|---|
+{table}
+
+What a failed expectation does to its batch, by severity:
+
+{policies}
+
+*stop*: nothing of the batch is committed and the gate is red. *hold*: the batch waits in `<table>_held` for `assay held release`
+or `assay held reject`. *warn*: it is published, and said. Each run ends with a quality report, linked from its `report` task.
+"""

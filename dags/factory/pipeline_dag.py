@@ -1,0 +1,60 @@
+"""From a pipeline's declaration to its DAG, in one of two shapes that end in the same tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, CronDataIntervalTimetable
+
+from dags.factory.failure import SayFailure
+from dags.factory.pages import dag_page
+from dags.factory.tasks import discover_task, gate_task, report_task, spark_task
+from spark_jobs.spec.pipeline import Pipeline
+from spark_jobs.spec.settings import Settings, load_settings
+
+FIRST_INTERVAL = datetime(2023, 1, 1, tzinfo=UTC)  # without catch-up, only a lower bound
+
+
+def hourly_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
+    """The DAG `<pipeline>_hourly`.
+
+    Shape `each`: a Spark job and a gate per layer, what a person wants to see. Shape `all`: one Spark job for the three layers,
+    then the same gates; half the cost.
+    """
+    settings = settings or load_settings()
+    say = SayFailure(settings.home.absolute())
+    with DAG(
+        dag_id=f"{pipeline.name}_hourly",
+        description=pipeline.description,
+        # A bare cron text would have an interval of zero length.
+        schedule=CronDataIntervalTimetable(pipeline.hourly_cron, timezone="UTC"),
+        start_date=FIRST_INTERVAL,
+        catchup=False,
+        max_active_runs=1,  # one writer per table
+        dagrun_timeout=timedelta(hours=6),
+        default_args={"owner": pipeline.owner, "on_failure_callback": say.of_task},
+        tags=["assay", *pipeline.tags],
+        doc_md=dag_page(pipeline, settings),
+        on_failure_callback=say.of_run,
+    ) as dag:
+        discovered = discover_task(pipeline)
+        last = _each(pipeline, settings, discovered) if settings.shape == "each" else _all(pipeline, settings, discovered)
+        last >> report_task(pipeline).as_teardown()
+    return dag
+
+
+def _each(pipeline: Pipeline, settings: Settings, discovered: Any) -> Any:
+    ingest = spark_task(pipeline, settings, task_id="ingest_bronze", doc="Reads each listed file once; one row per record, exact text.")
+    silver = spark_task(pipeline, settings, task_id="build_silver", doc="Types the records; keeps the first arrival of each event.")
+    gold = spark_task(pipeline, settings, task_id="build_gold", doc="Recomputes the windows that new events touched.")
+    gate_gold = gate_task(pipeline, "gold")
+    discovered >> ingest >> gate_task(pipeline, "bronze") >> silver >> gate_task(pipeline, "silver") >> gold >> gate_gold
+    return gate_gold
+
+
+def _all(pipeline: Pipeline, settings: Settings, discovered: Any) -> Any:
+    layers = spark_task(pipeline, settings, task_id="run_layers", doc="Bronze, silver and gold in one driver, with their gates in between.")
+    gate_gold = gate_task(pipeline, "gold")
+    discovered >> layers >> gate_task(pipeline, "bronze") >> gate_task(pipeline, "silver") >> gate_gold
+    return gate_gold

@@ -1,0 +1,103 @@
+"""The kinds of task a pipeline's DAG is made of: discover, a Spark job, a gate, the report."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from dags.factory.commands import PROJECT, ask, job_command
+from dags.factory.report_link import ReportLink
+from dags.factory.spark_job import SparkJob, said_fault
+from spark_jobs.spec.pipeline import Pipeline
+from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import Layer, TableId
+
+SPARK_POOL = "spark"
+# A fault of the machine or the store is often over within minutes; two more tries are enough to tell it from a fault of ours.
+RETRIES: dict[str, Any] = {
+    "retries": 2,
+    "retry_delay": timedelta(seconds=15),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=10),
+}
+NO_RETRIES: dict[str, Any] = {"retries": 0}  # the same rows get the same verdict
+
+
+def discover_task(pipeline: Pipeline) -> Any:
+    """List the landing folder; when there is nothing to do, skip all but the report. XCom: what discover said."""
+
+    @task.short_circuit(task_id="discover", doc_md="Lists what has landed and enters it in the file ledger, without a JVM.", **RETRIES)
+    def discover(run_id: Any = None) -> dict[str, Any]:
+        answer = ask(job_command("discover", pipeline=pipeline.name, run_id=run_id))
+        if answer.exit_code:
+            raise said_fault("discover", answer.exit_code, answer.sentence)
+        return answer.said if answer.said["has_work"] else {}
+
+    return discover()
+
+
+def spark_task(pipeline: Pipeline, settings: Settings, *, task_id: str, doc: str) -> SparkJob:
+    """One `spark-submit` of the job of the same name. The driver's Java options fit the size of what discover found."""
+    return SparkJob(
+        task_id=task_id,
+        name=f"{pipeline.name}.{task_id}",
+        application=str(PROJECT / "spark_jobs" / "jobs" / f"{task_id}.py"),
+        application_args=["--pipeline", pipeline.name, "--run-id", "{{ run_id }}"],
+        conn_id="spark_default",
+        conf={
+            # The system class path, not spark.jars: only from there can classes come out of the archive.
+            "spark.driver.extraClassPath": f"{settings.home.absolute()}/jars/*",
+            "spark.driver.extraJavaOptions": "{{ ti.xcom_pull(task_ids='discover')['java_options'] }}",
+            "spark.ui.enabled": "false",  # its web server would listen on all interfaces
+        },
+        driver_memory=settings.driver_memory,
+        durable=False,  # a local driver dies with its task, so there is nothing to come back to
+        pool=SPARK_POOL,
+        doc_md=doc,
+        **RETRIES,
+    )
+
+
+def gate_task(pipeline: Pipeline, layer: Layer) -> Any:
+    """The verdict on what a layer's job did in this run, as the colour of a task.
+
+    pass: green, with an asset event for each table. warn and hold: green without one, the sentence is in the log.
+    stop: red, never retried.
+    """
+    assets = [table_asset(table) for table in pipeline.tables(layer)]
+    alias = AssetAlias(f"{pipeline.name}_{layer}_passed")
+
+    @task(task_id=f"gate_{layer}", outlets=[alias], doc_md=f"Green when the {layer} suites passed; red when they stopped the batch.", **NO_RETRIES)
+    def gate(run_id: Any = None, outlet_events: Any = None) -> dict[str, Any]:
+        answer = ask(job_command("gate", pipeline=pipeline.name, run_id=run_id, options=["--layer", layer]))
+        if answer.exit_code:
+            raise AirflowFailException(answer.sentence or f"the gate of {layer} ended with exit code {answer.exit_code}")
+        if answer.said["outcome"] == "pass":
+            for asset in assets:
+                outlet_events[alias].add(asset, extra={"run_id": run_id})
+        return answer.said
+
+    return gate()
+
+
+def report_task(pipeline: Pipeline) -> Any:
+    """Writes the quality report after a failure too; as a teardown it never turns a failed run green. XCom: where the report is."""
+
+    @task(task_id="report", doc_md="Writes the quality report of this run: a self-contained page, and JSON beside it.", **NO_RETRIES)
+    def report(run_id: Any = None) -> dict[str, Any]:
+        answer = ask(job_command("report", pipeline=pipeline.name, run_id=run_id))
+        if answer.exit_code:
+            raise AirflowFailException(answer.sentence or f"the report ended with exit code {answer.exit_code}")
+        return answer.said
+
+    made = report()
+    made.operator.operator_extra_links = (ReportLink(),)
+    return made
+
+
+def table_asset(table: TableId) -> Asset:
+    """The Airflow asset of a table; its name is the table's."""
+    return Asset(name=str(table), uri=f"assay://{table.layer}/{table.name}")

@@ -1,0 +1,125 @@
+"""The project's own Airflow: its environment variables, and its home folder made ready once."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from spark_jobs.io.java_options import LAUNCHER
+from spark_jobs.spec.errors import ConfigurationFault
+from spark_jobs.spec.settings import Settings
+
+PROJECT = Path(__file__).resolve().parents[2]
+PREPARE = PROJECT / "infra" / "airflow" / "prepare.py"
+
+
+def airflow_home(settings: Settings) -> Path:
+    return settings.home.absolute() / "airflow"
+
+
+def airflow_environment(settings: Settings, base: Mapping[str, str] = os.environ, *, port: int = 8080) -> dict[str, str]:
+    """The environment in which every Airflow process, and through it every job, is started.
+
+    Settings given by ASSAY_* stay as they are; paths become absolute, since Airflow runs tasks in other folders.
+    """
+    home = airflow_home(settings)
+    venv = Path(sys.executable).parent
+    java = settings.home.absolute() / "java"
+    env = {name: value for name, value in base.items() if not name.startswith("AIRFLOW")}
+    env |= {
+        "ASSAY_HOME": str(settings.home.absolute()),
+        "ASSAY_LAKE": settings.lake_root,
+        "ASSAY_LANDING": settings.landing_root,
+        "ASSAY_REPORTS": str(settings.reports_root),
+        "ASSAY_PYTHON": sys.executable,
+        "PATH": f"{java / 'bin'}{os.pathsep}{venv}{os.pathsep}{base.get('PATH', os.defpath)}",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(_package_folder("pyspark")),
+        "SPARK_LAUNCHER_OPTS": LAUNCHER,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "GX_ANALYTICS_ENABLED": "False",
+        "PYTHONWARNINGS": "ignore",  # a user's screen is no place for other libraries' deprecations
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": settings.master, "extra": {"deploy-mode": "client"}}),
+    }
+    if (java / "bin" / "java").exists():
+        env["JAVA_HOME"] = str(java)
+    return env | {f"AIRFLOW__{name}": value for name, value in _configuration(settings, home, port).items()}
+
+
+def _configuration(settings: Settings, home: Path, port: int) -> dict[str, str]:
+    return {
+        "CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "CORE__PLUGINS_FOLDER": str(PROJECT / "infra" / "airflow" / "plugins"),
+        "CORE__LOAD_EXAMPLES": "False",
+        "CORE__DAG_DISCOVERY_SAFE_MODE": "False",  # it would pass over a DAG file that does not say the word airflow
+        "CORE__EXECUTOR": "LocalExecutor",
+        "CORE__PARALLELISM": "4",
+        "CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
+        "CORE__AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "API__HOST": "127.0.0.1",
+        "API__PORT": str(port),
+        "API__WORKERS": "1",
+        "API__BASE_URL": f"http://127.0.0.1:{port}",
+        "API__SECRET_KEY": _secret(home, "api"),
+        "API__EXPOSE_CONFIG": "False",
+        "API_AUTH__JWT_SECRET": _secret(home, "jwt"),
+        "CORE__FERNET_KEY": "",
+        "LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
+        "LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home / "logs" / "dag_processor"),
+        "USAGE_DATA_COLLECTION__ENABLED": "False",
+        "SCHEDULER__ENABLE_HEALTH_CHECK": "False",
+        "DAG_PROCESSOR__REFRESH_INTERVAL": "60",
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
+    }
+
+
+def _secret(home: Path, name: str) -> str:
+    """A random secret of this installation, made once and readable by its owner alone."""
+    file = home / f"{name}.secret"
+    if file.exists():
+        return file.read_text()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+            opened.write(secrets.token_urlsafe(32))
+    except FileExistsError:
+        pass
+    except OSError as fault:
+        raise ConfigurationFault(f"The state folder {home} cannot be written ({fault.strerror}); set ASSAY_HOME to a folder that can.") from None
+    return file.read_text()
+
+
+def prepare_airflow(env: Mapping[str, str]) -> None:
+    """Create or migrate the metadata database and the pool `spark`; does nothing when this version of Airflow did it before.
+
+    Raises ConfigurationFault with the last line Airflow said.
+    """
+    home = Path(env["AIRFLOW_HOME"])
+    from importlib.metadata import version
+
+    stamp, wanted = home / "prepared", version("apache-airflow")
+    if stamp.exists() and stamp.read_text() == wanted and (home / "airflow.db").exists():
+        return
+    done = subprocess.run([sys.executable, str(PREPARE)], env=dict(env), cwd=PROJECT, capture_output=True, text=True)
+    (home / "prepare.log").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), f"exit code {done.returncode}")
+        raise ConfigurationFault(f"Airflow's database in {home} could not be made ready: {last}. The whole output is in {home}/prepare.log.")
+    stamp.write_text(wanted)
+
+
+def _package_folder(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ConfigurationFault(f"The Python package {name} is not installed here; run `make setup`.")
+    return Path(spec.origin).parent

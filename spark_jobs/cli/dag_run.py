@@ -1,0 +1,143 @@
+"""One run of a DAG in one process with its real operators (`airflow dags test`), shown while it goes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.cli.airflow_home import PROJECT
+from spark_jobs.cli.processes import end_family, start
+from spark_jobs.cli.terminal import console, inert
+
+# A job's own line in Airflow's log: "… 12:00:01 what it did      [logger] loc=…"
+_JOB_LINE = re.compile(r" \d\d:\d\d:\d\d (\S.*?)\s+\[[\w.]+\] loc=")
+_MARK = {"success": "✓", "failed": "✗", "skipped": "-"}
+_STYLE = {"success": "green", "failed": "bold red", "skipped": "dim"}
+
+
+@dataclass
+class TaskState:
+    """What is known of one task of the run."""
+
+    task_id: str
+    state: str = "running"
+    seconds: float = 0.0
+    started: float = 0.0
+    error: str | None = None
+    note: str = ""
+
+
+@dataclass
+class DagRunResult:
+    """How a run ended: its id (empty when it never began), exit code and tasks in the order they ran."""
+
+    run_id: str = ""
+    exit_code: int = 0
+    tasks: dict[str, TaskState] = field(default_factory=dict)
+
+    @property
+    def failure(self) -> str:
+        """The sentence of the first task that failed for good, empty when none did."""
+        return next((task.error or f"task {task.task_id} failed" for task in self.tasks.values() if task.state == "failed"), "")
+
+
+def run_dag(dag_id: str, env: Mapping[str, str], log: Path) -> DagRunResult:
+    """Run the DAG once; its whole output goes to `log`, the state of each task to the screen. Ends its family on any way out."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    progress = log.with_suffix(".jsonl")
+    progress.unlink(missing_ok=True)
+    result = DagRunResult()
+    began = time.time()
+    with log.open("wb") as output, log.open("rb") as reading, _screen() as show:
+        command = [str(Path(sys.executable).parent / "airflow"), "dags", "test", dag_id]
+        process = start(command, env={**env, "ASSAY_PROGRESS": str(progress), "NO_COLOR": "1"}, cwd=PROJECT, log=output)
+        try:
+            events = _events(progress)
+            while process.poll() is None:
+                _take(result, next(events))
+                _take_notes(result, reading.read())
+                show(result, time.time() - began)
+                time.sleep(0.2)
+            _take(result, next(events))
+            _take_notes(result, reading.read())
+            show(result, time.time() - began)
+            result.exit_code = process.returncode
+        finally:
+            end_family()
+    return result
+
+
+def _events(progress: Path) -> Iterator[list[dict[str, Any]]]:
+    """Each time it is asked: the events written since."""
+    position = 0
+    while True:
+        lines: list[dict[str, Any]] = []
+        if progress.exists():
+            with progress.open("rb") as opened:
+                opened.seek(position)
+                text = opened.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            position += len(whole)
+            lines = [json.loads(line) for line in whole.splitlines()]
+        yield lines
+
+
+def _take(result: DagRunResult, events: list[dict[str, Any]]) -> None:
+    for event in events:
+        result.run_id = event["run_id"]
+        task = result.tasks.setdefault(event["task_id"], TaskState(event["task_id"]))
+        task.state, task.error = event["state"], event["error"]
+        if event["state"] == "running":
+            task.started = event["at"]
+            task.note = f"try {event['try']}" if event["try"] > 1 else ""
+        elif task.started:
+            task.seconds = event["at"] - task.started
+
+
+def _take_notes(result: DagRunResult, output: bytes) -> None:
+    running = [task for task in result.tasks.values() if task.state == "running"]
+    said = _JOB_LINE.findall(output.decode("utf-8", "replace"))
+    if said and running:
+        running[-1].note = said[-1]
+
+
+@contextmanager
+def _screen() -> Iterator[Any]:
+    """A live table on a terminal, else one plain line for each task that ends."""
+    if not sys.stdout.isatty():
+        told: set[str] = set()
+
+        def lines(result: DagRunResult, elapsed: float) -> None:
+            for task in result.tasks.values():
+                if task.state != "running" and task.task_id not in told:
+                    told.add(task.task_id)
+                    print(f"  {_MARK.get(task.state, '?')} {task.task_id:<14} {task.seconds:6.1f} s   {inert(task.error or task.note)}", flush=True)
+
+        yield lines
+        return
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
+
+    def table(result: DagRunResult, elapsed: float) -> Table:
+        grid = Table.grid(padding=(0, 2))
+        for task in result.tasks.values():
+            running = task.state == "running"
+            mark = Spinner("dots") if running else Text(_MARK.get(task.state, "?"), style=_STYLE.get(task.state, ""))
+            seconds = time.time() - task.started if running else task.seconds
+            note = Text(inert(task.error or task.note), style="" if task.error else "dim", overflow="ellipsis", no_wrap=not task.error)
+            grid.add_row(mark, task.task_id, Text(f"{seconds:5.1f} s", justify="right"), note)
+        waiting = "starting Airflow …" if not result.tasks else "elapsed"
+        grid.add_row("", waiting, Text(f"{elapsed:5.1f} s", justify="right"), "")
+        return grid
+
+    with Live(console=console(), refresh_per_second=5) as live:
+        yield lambda result, elapsed: live.update(table(result, elapsed))

@@ -1,0 +1,60 @@
+"""Child processes that never outlive us: each in its own session, ended as a family, orphans included."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+GRACE_S = 15  # a Spark driver or the scheduler needs a few seconds to end by itself
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of any descendant whose own parent dies (Linux), so that none is out of reach.
+
+    Without this a JVM whose task runner was killed would belong to process 1. Source: prctl(2), PR_SET_CHILD_SUBREAPER = 36.
+    """
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)
+
+
+def start(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own; Ctrl-C in the terminal reaches us alone, and we end it in order."""
+    return subprocess.Popen(command, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+
+def end_family() -> int:
+    """End all descendants: first asked, and killed after GRACE_S. Returns how many had to be killed."""
+    family = psutil.Process().children(recursive=True)
+    for member in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.terminate()
+    _, stubborn = psutil.wait_procs(family, timeout=GRACE_S)
+    while left := [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]:
+        for member in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()
+        psutil.wait_procs(left, timeout=5)
+    _reap()
+    return len(stubborn)
+
+
+def _reap() -> None:
+    """Collect adopted children that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def on_end_signals(handler: object) -> None:
+    """Let Ctrl-C, SIGTERM and a closed terminal all do the same."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)  # type: ignore[arg-type]  # a signal handler
