@@ -169,9 +169,6 @@ RECORD_SCHEMA = T.StructType(
     ]
 )
 
-CORRUPT = "_corrupt"
-"""The column into which Spark puts the text of a record that it could not parse."""
-
 
 def _silver(kind: T.DataType) -> Any:
     if isinstance(kind, T.StructType):

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from spark_jobs.pipelines.cloudtrail.schema import CORRUPT, ENGINE_COLUMNS, EVENT_SCHEMA, RECORD_SCHEMA, SILVER_SCHEMA
-from spark_jobs.transforms.inspect_json import inspect_json
+from spark_jobs.pipelines.cloudtrail.schema import ENGINE_COLUMNS, EVENT_SCHEMA, RECORD_SCHEMA, SILVER_SCHEMA
+from spark_jobs.transforms.read_json import read_json
 
 # hh is a 12-hour trap in patterns, so the form is checked here and the value is read without a pattern. 23:59:60 and 24:00:00 are out.
 EVENT_TIME = r"\A\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?Z\z"
 EARLIEST = "2013-01-01"  # CloudTrail began in November 2013
 AHEAD = "1 day"  # a clock may be wrong by hours, not by more
 
-_PARSED = T.StructType([*RECORD_SCHEMA.fields, T.StructField(CORRUPT, T.StringType())])
-_EVENT = T.StructType([*EVENT_SCHEMA.fields, T.StructField(CORRUPT, T.StringType())])
-
 
 def parse_events(raw_records: DataFrame) -> DataFrame:
     """Bronze rows to silver columns (SILVER_SCHEMA), `raw`, `_rule` and `_reason`; one row out for each row in.
 
-    `_rule` is null when the row keeps the contract; else it names the first rule broken and `_reason` says it in a sentence, and the
-    typed columns may be null. Never raises on data. The time is UTC to the microsecond (finer parts are cut); the session's time
+    `_rule` is null when the row keeps the contract, and then `raw` is too (bronze has it, under the same `_rid`); else `_rule` names the
+    first rule broken, `_reason` says it in a sentence, and the typed columns may be null. Never raises on data. The time is UTC to the microsecond (finer parts are cut); the session's time
     zone must be UTC.
     """
-    inspected = raw_records.withColumn("_found", inspect_json(F.col("raw"), RECORD_SCHEMA))
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-    parsed = inspected.withColumn("_event", F.from_json("raw", _PARSED, options).cast(_EVENT))
+    parsed = raw_records.withColumn("_found", read_json(F.col("raw"), RECORD_SCHEMA, EVENT_SCHEMA)).withColumn(
+        "_event", F.col("_found.record")
+    )
     event_time = F.when(F.col("_event.event_time").rlike(EVENT_TIME), F.col("_event.event_time").try_cast("timestamp"))
     timed = parsed.withColumn("_event_time", event_time)
     account_id = F.coalesce(_text("recipient_account_id"), _text("user_identity.account_id"))
@@ -45,10 +41,13 @@ def parse_events(raw_records: DataFrame) -> DataFrame:
         "_content_hash": F.xxhash64("raw"),
         **{name: F.col(name) for name in ENGINE_COLUMNS},
     }
-    columns = [(own[name] if name in own else F.col(f"_event.{name}")).alias(name) for name in SILVER_SCHEMA.names]
+    columns = [own.get(field.name, F.col(f"_event.{field.name}")).alias(field.name, metadata=field.metadata) for field in SILVER_SCHEMA]
     broken = _broken_rule()
     return timed.withColumn("_broken", broken).select(
-        *columns, "raw", F.col("_broken.rule").alias("_rule"), F.col("_broken.reason").alias("_reason")
+        *columns,
+        F.when(F.col("_broken").isNotNull(), F.col("raw")).alias("raw"),
+        F.col("_broken.rule").alias("_rule"),
+        F.col("_broken.reason").alias("_reason"),
     )
 
 
@@ -56,7 +55,6 @@ def _broken_rule() -> Column:
     """The first rule broken, as struct<rule, reason>, or null."""
     time = F.col("_event_time")
     rules: list[tuple[Column, str, Column | str]] = [
-        (F.col("_event").isNull() | F.col(f"_event.{CORRUPT}").isNotNull(), "unparseable_json", "The record cannot be read as JSON."),
         (_text("event_id").isNull(), "missing_event_id", "eventID is missing, so the event has no key."),
         (_text("event_time").isNull(), "missing_event_time", "eventTime is missing."),
         (time.isNull(), "event_time_unparseable", "eventTime is not a UTC time of the form 2024-12-31T23:59:59Z."),
