@@ -184,12 +184,7 @@ def _within_spans(run: Run, spans: Sequence[tuple[int, int]]) -> Column:
     within = F.lit(False)
     for low, high in spans:
         within = within | ((time >= F.timestamp_seconds(F.lit(low))) & (time < F.timestamp_seconds(F.lit(high))))
-    condition = within
-    return condition & F.col(run.pipeline.silver.date).isin(dates) if run.pipeline.silver.date in _partition_columns(run) else condition
-
-
-def _partition_columns(run: Run) -> tuple[str, ...]:
-    return (run.pipeline.silver.date,)
+    return within & F.col(run.pipeline.silver.date).isin(dates)
 
 
 def _in_ranges(instant: Column, spans: Sequence[tuple[int, int]]) -> Column:
@@ -207,8 +202,9 @@ def _replaced(touched: Touched) -> str:
     for low, high in ranges(touched.starts, touched.spec.window.slide_s):
         first, last = (datetime.fromtimestamp(second, UTC) for second in (low, high - 1))
         parts.append(
-            f"(window_date between date'{first:%Y-%m-%d}' and date'{last:%Y-%m-%d}' and "
-            f"window_start between timestamp'{first:%Y-%m-%d %H:%M:%S}' and timestamp'{last:%Y-%m-%d %H:%M:%S}')"
+            # Spelled with <= since replaceWhere cannot take `between`: Spark parses that to an expression that Delta fails to resolve.
+            f"(window_date >= date'{first:%Y-%m-%d}' and window_date <= date'{last:%Y-%m-%d}' and "
+            f"window_start >= timestamp'{first:%Y-%m-%d %H:%M:%S}' and window_start <= timestamp'{last:%Y-%m-%d %H:%M:%S}')"
         )
     return " or ".join(parts) or "false"
 
