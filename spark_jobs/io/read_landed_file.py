@@ -20,7 +20,7 @@ def read_landed_file(entry: LandedFile, *, records_key: str, max_inflated_bytes:
     """Reads the version of the file that was listed, and only that one.
 
     A name that ends in .gz is inflated, any other is taken as JSON. Never raises: whatever goes wrong is the file's failed outcome, with
-    no pieces, so that the files beside it are read. Peak memory: the inflated bytes and 100 bytes per record.
+    no pieces, so that the files beside it are read. Peak memory: the inflated bytes and at most 300 bytes per record.
     """
     reading = FileReading(entry)
     try:
@@ -36,7 +36,7 @@ def read_landed_file(entry: LandedFile, *, records_key: str, max_inflated_bytes:
     except MemoryError:
         reason = "The memory of the worker did not suffice for the file. Give the workers more, or lower ASSAY_MAX_INFLATED_MB."
         return replace(reading, rule="unexpected", reason=reason, heals=True)
-    except Exception as fault:  # one file must not take the batch with it; the outcome says what happened
+    except Exception as fault:  # noqa: BLE001 - one file must not take the batch with it; the outcome says what happened
         return replace(reading, rule="unexpected", reason=f"Reading the file raised {type(fault).__name__}: {fault}")
 
 
@@ -77,7 +77,7 @@ class _StoredFile:
                             fault = found
         except MemoryError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the clients of the stores have errors of their own
             self._still_as_listed()
             raise _unreadable(error) from None
         self._still_as_listed()
@@ -100,7 +100,7 @@ class _StoredFile:
             raise FileFault("vanished", "The file is no longer there: it was removed or renamed after it was listed.", heals=True) from None
         except MemoryError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as above
             raise _unreadable(error) from None
         if int(info["size"]) != self._entry.size:
             raise _changed(f"{self._entry.size:,} bytes were listed and it has {int(info['size']):,}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from dataclasses import dataclass, field
 
 import msgspec
@@ -33,7 +34,7 @@ def too_many_records(bound: int) -> FileFault:
 def is_utf8(document: bytes | bytearray) -> bool:
     """Whether the whole document is valid UTF-8, without making a text of it."""
     try:
-        offsets = pa.array([0, len(document)], pa.int64()).buffers()[1]
+        offsets = pa.py_buffer(array("q", (0, len(document))))  # not pa.array, which imports pandas
         pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(document)]).validate(full=True)
     except pa.ArrowInvalid:
         return False

@@ -8,20 +8,16 @@ from itertools import islice
 
 import msgspec
 
-from spark_jobs.io.json_extents import (
-    STRING,
-    commonest_first_key,
-    damaged_element_end,
-    first_key,
-    record_start,
-    skip_space,
-    value_end,
-)
+from spark_jobs.io.json_extents import STRING, damaged_element_end, skip_space, value_end
 from spark_jobs.io.landed_file import FileFault
 from spark_jobs.io.record_pieces import NOT_JSON, REMAINDER, Flaw, Split, flaw_of_syntax, too_many_records
+from spark_jobs.io.record_starts import RecordStarts
 
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY, _COMMA = b"{}[],"
 _ENDS_BY_ITSELF = frozenset(b'{["')  # a number or literal that breaks off can still look whole
+# Bytes looked at in vain, beside four times the document, before the rest is given up: damage nested in damage would take time
+# without bound. 200 MB take 3 s (40 s where they are mostly brackets).
+MOST_WASTED = 200_000_000
 _ENDS_THE_DOCUMENT = re.compile(rb"\][ \t\n\r]*\}[ \t\n\r]*\Z")
 
 
@@ -41,7 +37,9 @@ class RecordWalk:
         self._records_key = records_key
         self._max_records = max_records
         self._split = Split()
-        self._first_key: bytes | None = None  # with which the records of this file begin
+        self._starts = RecordStarts(document)
+        self._wasted = 0
+        self._most_wasted = MOST_WASTED + 4 * self._end
         self._comma_is_due = False
         self._broke_off = False
         self._arrays = 0
@@ -69,8 +67,6 @@ class RecordWalk:
         self._write_notes()
         return self._split
 
-    # one document -----------------------------------------------------------------------------------------------------------------
-
     def _walk_document(self) -> bool:
         """From `{` to behind its `}`; False when the document ends before that."""
         self._at += 1
@@ -79,14 +75,11 @@ class RecordWalk:
             if self._byte() == _CLOSE_OBJECT:
                 self._at += 1
                 return True
-            if self._walk_member():
-                self._skip_space()
-                if self._byte() == _COMMA:
-                    self._at += 1
-                    continue
-                if self._byte() == _CLOSE_OBJECT:
-                    continue
-            if not self._resume():
+            is_member = self._walk_member()
+            self._skip_space()
+            if is_member and self._byte() == _COMMA:
+                self._at += 1
+            elif not (is_member and self._byte() == _CLOSE_OBJECT) and not self._resume():
                 return False
 
     def _walk_member(self) -> bool:
@@ -106,7 +99,7 @@ class RecordWalk:
             self._arrays += 1
             self._at = at + 1
             return self._walk_array()
-        end = value_end(self._document, at) if at < self._end else None
+        end = self._measure(at) if at < self._end else None
         if end is None:
             return False
         if name == self._records_key:
@@ -123,16 +116,14 @@ class RecordWalk:
                 "not_json",
                 f"The document is not JSON from byte {self._at:,} of {self._end:,} on, before any record. Deliver the file again.",
             )
-        at = self._at if self._begins_record(self._at) else self._next_record(self._at)
-        if at is None:
+        at = self._at if self._starts.is_at(self._at) else self._starts.next_from(self._at)
+        if at is None or self._wasted > self._most_wasted:
             self._rest(f"The document breaks off or is not JSON from byte {self._at:,} on")
             return False
         self._add(self._at, at, (NOT_JSON, f"The bytes {self._at:,} to {at:,} of the document, between two records, are not JSON."))
         self._at = at
         self._gaps += 1
         return self._walk_array() or self._resume()
-
-    # the records ------------------------------------------------------------------------------------------------------------------
 
     def _walk_array(self) -> bool:
         """From the first element to behind the `]`; False when the document ends before that."""
@@ -157,12 +148,14 @@ class RecordWalk:
 
     def _walk_element(self) -> bool:
         start = self._at
-        self._learn_record_start(start)
-        end = value_end(self._document, start)
-        if end is not None and self._stands_alone(start, end) and not flaw_of_syntax(self._view[start:end]):
-            self._add(start, end)
-            self._at = end
-            return True
+        self._starts.learn(start)
+        end = self._measure(start)
+        if end is not None:
+            if self._stands_alone(start, end) and not flaw_of_syntax(self._view[start:end]):
+                self._add(start, end)
+                self._at = end
+                return True
+            self._wasted += end - start
         return self._skip_damage(start)
 
     def _stands_alone(self, start: int, end: int) -> bool:
@@ -173,17 +166,18 @@ class RecordWalk:
         return self._document[follows] in b",]" or self._document[start] in b"{["
 
     def _skip_damage(self, start: int) -> bool:
-        following = self._next_record(start + 1)
+        if self._wasted > self._most_wasted:
+            self._rest(f"The document is damaged in too many places to be divided into records from byte {start:,} on")
+            return False
+        following = self._starts.next_from(start + 1)
         end = damaged_element_end(self._document, start, self._end if following is None else following)
         closes = end is not None and self._document[end] == _CLOSE_ARRAY
         if end is None or (closes and following is not None and not self._array_really_ends(end)):
-            end = following
-            self._comma_is_due = False  # it is part of the skipped text
+            end, self._comma_is_due = following, False  # the comma is part of what is skipped
         if end is None:
             self._rest(f"The document cannot be divided into records from byte {start:,} on")
             return False
-        reason = f"The bytes {start:,} to {end:,} of the document are not a JSON value."
-        self._add(start, end, (NOT_JSON, reason))
+        self._add(start, end, (NOT_JSON, f"The bytes {start:,} to {end:,} of the document are not a JSON value."))
         self._at = end
         return True
 
@@ -194,22 +188,11 @@ class RecordWalk:
         key = skip_space(self._document, comma + 1)
         return self._document[comma : comma + 1] == b"," and self._document.startswith(json.dumps(self._records_key).encode(), key)
 
-    def _learn_record_start(self, start: int) -> None:
-        if self._first_key is None and self._document[start] == _OPEN_OBJECT:
-            self._first_key = first_key(self._document, start)
-
-    def _begins_record(self, position: int) -> bool:
-        return position < self._end and self._first_key is not None and first_key(self._document, position) == self._first_key
-
-    def _next_record(self, position: int) -> int | None:
-        """Where the next text begins that looks like a record, from `position` on."""
-        self._first_key = self._first_key or commonest_first_key(self._document, position)
-        if self._first_key is None:
-            return None
-        found = record_start(self._first_key).search(self._document, position)
-        return found.start(1) if found else None
-
-    # what is written down ---------------------------------------------------------------------------------------------------------
+    def _measure(self, start: int) -> int | None:
+        """The end of the value at `start`, or None; what was looked at in vain is counted."""
+        end = value_end(self._document, start)
+        self._wasted += ~end - start if end < 0 else 0
+        return end if end >= 0 else None
 
     def _add(self, start: int, end: int, flaw: Flaw | None = None) -> None:
         if len(self._split.pieces) >= self._max_records:
@@ -250,7 +233,7 @@ class RecordWalk:
 
     def _not_an_object(self) -> FileFault:
         end = value_end(self._document, self._at)
-        if end is None or skip_space(self._document, end) < self._end or flaw_of_syntax(self._view[self._at : end]):
+        if end < 0 or skip_space(self._document, end) < self._end or flaw_of_syntax(self._view[self._at : end]):
             begin = bytes(self._document[self._at : self._at + 4]).hex(" ")
             return FileFault("not_json", f"The content is not JSON: it begins with the bytes {begin}. Deliver the file again.")
         return FileFault("no_records_key", f"The document is a JSON value without keys, not an object with the key {self._records_key}.")
