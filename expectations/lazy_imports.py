@@ -65,6 +65,7 @@ def _defer(name: str) -> None:
     if name in sys.modules:
         return
     sys.modules[name] = stand_in = _Deferred(name)
+    stand_in.__spec__ = ModuleSpec(name, loader=None)  # pyspark.testing asks find_spec, which raises for a module without one
     parent, _, child = name.rpartition(".")
     if isinstance(above := sys.modules.get(parent), _Deferred):
         setattr(above, child, stand_in)  # or `from scipy import stats` would load scipy to look for it
