@@ -1,0 +1,51 @@
+"""The `assay` command. Each command's libraries are imported when it runs, so that `assay --help` is quick."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from spark_jobs.cli import books, files, held, query, report, status, where
+from spark_jobs.cli.terminal import complain
+from spark_jobs.spec.errors import AssayError
+
+EXIT_CODES = "Exit codes: 0 done · 1 fault · 2 wrong name or setting · 3 lease · 4 checkpoint · 5 books do not balance · 6 gate stopped."
+
+
+class Commands(TyperGroup):
+    """Shows a foreseen fault as its one sentence on standard error, and ends with its exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except AssayError as fault:
+            complain(str(fault))
+            raise typer.Exit(fault.exit_code) from None
+        except BrokenPipeError:  # `assay files | head`: the reader has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="assay",
+    help="What the lake holds, where each record went, and whether the numbers add up. Reads without a JVM.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("status")(status.status)
+app.add_typer(files.app, name="files")
+app.command("books")(books.books)
+app.add_typer(held.app, name="held")
+app.command("where")(where.where)
+app.command("report")(report.report)
+app.command("query")(query.query)
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,25 @@
+"""Report: the quality report of one run, written whatever became of it. Starts no JVM."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from spark_jobs.jobs.run import Run, run_job
+
+
+def _work(run: Run, options: object) -> dict[str, Any]:
+    """Write the run's report; a run with nothing new writes nothing."""
+    from spark_jobs.report.write import write_report
+
+    done = write_report(run.settings, run.pipeline, run.run_id, run.clock())
+    if done is None:
+        sentence = "Nothing new in this run, so no report is written."
+        run.say(sentence)
+        return {"report": None, "sentence": sentence}
+    run.say(f"{done.sentence} Report: {done.page}")
+    return {"report": str(done.page), "sentence": done.sentence}
+
+
+if __name__ == "__main__":
+    sys.exit(run_job("report", _work))

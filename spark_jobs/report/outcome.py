@@ -1,0 +1,82 @@
+"""The run in one line, in one equation, and as a flow from landing to gold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_jobs.spec.gates import OUTCOMES
+from spark_jobs.spec.pipeline import Pipeline
+from spark_jobs.spec.tables import LAYERS
+
+WORDS = {"pass": "Passed", "warn": "Passed with a note", "hold": "Held", "stop": "Stopped", "unbalanced": "Books do not balance"}
+
+
+def outcome_of_run(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[str, str]:
+    """`state` (pass, warn, hold, stop or unbalanced), its `word`, and a `sentence`."""
+    wrong = [table for table in tables if not table["is_balanced"]]
+    if wrong:
+        bad = next(batch for batch in wrong[0]["batches"] if not batch["is_balanced"])
+        sentence = f"A record is unaccounted for: {wrong[0]['table']} {bad['batch_id']}: {bad['equation']}."
+        return {"state": "unbalanced", "word": WORDS["unbalanced"], "sentence": sentence}
+    state = max((table["outcome"] for table in tables), key=OUTCOMES.index, default="pass")
+    said = [sentence for table in tables if table["outcome"] == state for sentence in table["sentences"]]
+    said += [
+        f"{table['table']} {batch['batch_id']} was {'released' if batch['decision'] == 'release' else 'rejected'} by a person."
+        for table in tables
+        for batch in table["batches"]
+        if batch["decision"] and state == "warn"
+    ]
+    failed = files["counts"].get("failed", 0)
+    if failed:
+        said.append(f"{failed:,} file{'s' if failed != 1 else ''} could not be read; the good files beside {'them' if failed != 1 else 'it'} went through.")
+        state = "warn" if state == "pass" else state
+    if not said:
+        checks = sum(check["batches"] for table in tables for check in table["checks"])
+        said = [f"{checks:,} expectations held on {sum(len(table['batches']) for table in tables):,} batches." if checks else "Nothing was judged."]
+    return {"state": state, "word": WORDS[state], "sentence": " ".join(said)}
+
+
+def summary(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[str, Any]:
+    """The equation that covers what the run took in: `lead`, `read`, `terms` (word and number) and whether it `is_balanced`.
+
+    Records are counted where they come in (bronze) and where they end (silver); a run that only went on in silver counts there.
+    """
+    totals = {table["layer"]: table["books"] for table in tables if table["batches"] and table["layer"] != "gold"}
+    balanced = all(table["is_balanced"] for table in tables)
+    bronze, silver = totals.get("bronze"), totals.get("silver")
+    if bronze is None and silver is None:
+        listed = sum(files["counts"].values())
+        return {"lead": f"{listed:,} files entered in the ledger; no record was written.", "read": None, "terms": [], "is_balanced": balanced}
+    first = bronze or silver or {}
+    if bronze and silver and bronze["written"] == silver["read"]:
+        terms = [
+            ("published", silver["written"]), ("quarantined", bronze["quarantined"] + silver["quarantined"]),
+            ("duplicate", silver["duplicate"]), ("held", bronze["held"] + silver["held"]),
+        ]  # fmt: skip
+    else:
+        terms = [("written", first["written"]), ("quarantined", first["quarantined"]), ("duplicate", first["duplicate"]), ("held", first["held"])]
+    balanced = balanced and first["read"] == sum(number for _, number in terms)
+    lead = "Every record accounted for" if balanced else "A record is unaccounted for"
+    return {"lead": lead, "read": first["read"], "terms": [{"word": word, "number": number} for word, number in terms], "is_balanced": balanced}
+
+
+def flow(pipeline: Pipeline, tables: list[dict[str, Any]], files: dict[str, Any]) -> list[dict[str, Any]]:
+    """Landing, bronze, silver and gold: each with a `number`, its `unit`, a `state` and `notes` on what did not go on."""
+    counts = files["counts"]
+    notes = [f"{counts[state]:,} {word}" for state, word in (("failed", "failed"), ("ignored", "not logs"), ("not read", "not read yet")) if counts.get(state)]
+    state = "warn" if counts.get("failed") else "pass"
+    stages: list[dict[str, Any]] = [{"stage": "landing", "number": counts.get("ok", 0), "unit": "files read", "state": state, "notes": notes}]
+    for layer in LAYERS:
+        mine = [table for table in tables if table["layer"] == layer]
+        if not mine:
+            stages.append({"stage": layer, "number": None, "unit": "not reached", "state": "none", "notes": []})
+            continue
+        unit = {"bronze": "records kept", "silver": "events published", "gold": f"of {len(pipeline.gold)} tables recomputed"}[layer]
+        written = sum(bool(table["batches"]) if layer == "gold" else table["books"]["written"] for table in mine)
+        notes = [f"{number:,} {term}" for term in ("quarantined", "duplicate", "held") if (number := sum(table["books"][term] for table in mine))]
+        stopped = [batch for table in mine for batch in table["stopped"]]
+        notes += [f"{len(stopped)} batch{'es' if len(stopped) != 1 else ''} stopped"] if stopped else []
+        state = max((table["outcome"] for table in mine), key=OUTCOMES.index)
+        state = state if all(table["is_balanced"] for table in mine) else "stop"
+        stages.append({"stage": layer, "number": written, "unit": unit, "state": state, "notes": notes})
+    return stages
