@@ -39,6 +39,7 @@ def mask(text: str) -> str:
 
 def _check(expectation: Any, result: Any) -> CheckResult:
     found = result.result or {}
+    elements, unexpected = int(found.get("element_count") or 0), int(found.get("unexpected_count") or 0)
     exception = _exception(result.exception_info)
     return CheckResult(
         expectation=expectation.expectation_type,
@@ -46,9 +47,9 @@ def _check(expectation: Any, result: Any) -> CheckResult:
         severity=expectation.severity.value,
         success=bool(result.success) and not exception,
         sentence=expectation.description or expectation.expectation_type,
-        observed=str(found.get("observed_value", "")),
-        element_count=int(found.get("element_count") or 0),
-        unexpected_count=int(found.get("unexpected_count") or 0),
+        observed=str(found.get("observed_value", f"{unexpected} of {elements} values do not")),
+        element_count=elements,
+        unexpected_count=unexpected,
         sample=() if result.success else _sample(found.get("partial_unexpected_list") or []),
         exception=exception,
     )

@@ -45,19 +45,19 @@ def _windows(spec: GoldSpec) -> tuple[Any, ...]:
     return (
         ExpectRowsToSatisfy(
             columns=["window_start", "window_end"],
-            condition=f"unix_micros(window_end) - unix_micros(window_start) = {length * _MICROS}",
+            condition=f"window_start is null or unix_micros(window_end) - unix_micros(window_start) = {length * _MICROS}",
             severity=CRITICAL,
             description=f"a window is {length} seconds long",
         ),
         ExpectRowsToSatisfy(
             columns=["window_start"],
-            condition=f"unix_micros(window_start) % {slide * _MICROS} = 0",
+            condition=f"window_start is null or unix_micros(window_start) % {slide * _MICROS} = 0",
             severity=CRITICAL,
             description=f"a window starts on a multiple of {slide} seconds",
         ),
         ExpectRowsToSatisfy(
             columns=["window_date", "window_start"],
-            condition="unix_date(window_date) = floor(unix_micros(window_start) / 86400000000)",
+            condition="window_start is null or unix_date(window_date) = floor(unix_micros(window_start) / 86400000000)",
             severity=CRITICAL,
             description="window_date is the UTC date of window_start",
         ),
@@ -97,7 +97,7 @@ def _activity() -> tuple[Any, ...]:
         _part_of_events("distinct_principals"),
         ExpectRowsToSatisfy(
             columns=["first_event_at", "last_event_at", "window_start", "window_end"],
-            condition="window_start <= first_event_at and first_event_at <= last_event_at and last_event_at < window_end",
+            condition="window_start is null or (window_start <= first_event_at and first_event_at <= last_event_at and last_event_at < window_end)",
             severity=CRITICAL,
             description="the first and the last event lie in the window, in this order",
         ),

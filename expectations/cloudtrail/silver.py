@@ -90,7 +90,7 @@ def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
 def _identity() -> tuple[Any, ...]:
     return (
         *[
-            # The value checks below let a null through, which this one catches: never both, never neither.
+            # The value checks below let a null through, which this one catches: a null is one failure, never none.
             ExpectColumnToBePresent(columns=[name], severity=CRITICAL, description=f"every event has {name}")
             for name in REQUIRED
         ],

@@ -110,14 +110,14 @@ class KeyRepeatsSample(TableMetricProvider):
 
 
 class FileRows(TableMetricProvider):
-    """Per file id: number of rows, smallest and largest record index."""
+    """Per file id: number of rows, smallest and largest record index. Rows without a file id belong to none."""
 
     metric_name = "files.rows"
 
     @_value
     def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, **_: Any) -> Any:
         index = F.col("_record_index")
-        files = execution_engine.get_domain_records(metric_domain_kwargs).groupBy("_file_id")
+        files = execution_engine.get_domain_records(metric_domain_kwargs).where("_file_id is not null").groupBy("_file_id")
         rows = files.agg(F.count(F.lit(1)).alias("rows"), F.min(index).alias("first"), F.max(index).alias("last")).collect()
         return {str(row["_file_id"]): [row["rows"], row["first"], row["last"]] for row in rows}
 
