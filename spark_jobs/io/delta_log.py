@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
-from spark_jobs.io.lake import commit_actions, lake_table
+from spark_jobs.io.lake import commit_actions, commit_metadata, lake_table
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
 
@@ -24,6 +25,10 @@ class Position:
         """From the JSON of Delta's streaming source offset."""
         offset = json.loads(text)
         return cls(int(offset["reservoirVersion"]), int(offset["index"]))
+
+
+class RestoredToUnknown(Exception):
+    """A RESTORE commit does not say which version it went back to. `args[0]` is the version of that commit."""
 
 
 START = Position(0, -1)
@@ -55,6 +60,29 @@ def added_files(settings: Settings, table: TableId, after: Position, up_to: int 
                 continue
             stats = json.loads(add["stats"]) if add.get("stats") else {}
             yield AddedFile(version, unquote(add["path"]), int(add["size"]), stats.get("numRecords"))
+
+
+def versions_in_force(settings: Settings, table: TableId) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The versions that make the table what it is now, newest first, each with its `commitInfo`; as far back as commit files exist.
+
+    After a RESTORE the versions that it undid are left out. Raises RestoredToUnknown for a RESTORE to a point in time: its commit does
+    not tell the version.
+    """
+    found = lake_table(settings, table)
+    version = -1 if found is None else int(found.version())
+    while version >= 0:
+        try:
+            info = commit_metadata(settings, table, version)
+        except FileNotFoundError:
+            return
+        if info.get("operation") == "RESTORE":
+            aim = (info.get("operationParameters") or {}).get("version")
+            if aim is None:
+                raise RestoredToUnknown(version)
+            version = int(aim)
+        else:
+            yield version, info
+            version -= 1
 
 
 def latest_version(settings: Settings, table: TableId) -> int | None:
