@@ -48,9 +48,12 @@ def replace_batch_rows(settings: Settings, table: TableId, rows: DataFrame, batc
         writer.mode("overwrite").option("replaceWhere", f"_batch_id = '{batch_id}'").save(spark_location(settings, table))
 
 
-def replace_where(settings: Settings, table: TableId, rows: DataFrame, *, where: str, partition_by: str, note: Mapping[str, Any]) -> None:
-    """Replace the rows for which `where` holds, in one commit that carries the note."""
+def replace_where(
+    settings: Settings, table: TableId, rows: DataFrame, *, where: str, partition_by: str, app: str, transaction: int, note: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Replace the rows for which `where` holds, in one commit that carries the transaction and the note, also when no row changes."""
     writer = rows.write.format("delta").option("userMetadata", json.dumps(note)).partitionBy(partition_by)
+    writer = writer.option("txnAppId", app).option("txnVersion", transaction)
     if lake_table(settings, table) is None:
         writer.mode("append").save(spark_location(settings, table))
     else:

@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from spark_jobs.io.lake import lake_table, storage
-from spark_jobs.io.landed_file import file_id
+from spark_jobs.io.landed_file import file_id, file_system_of
 from spark_jobs.io.landing import LandingFolder, ListedObject, listed_object
 from spark_jobs.io.ops import CONFIGURATION, SCHEMAS, Ops
 from spark_jobs.spec.errors import AssayError, UnknownName
@@ -132,9 +132,9 @@ def _readmit_healed(settings: Settings, pipeline: Pipeline, ops: Ops, run_id: st
 
 def _is_still_there(settings: Settings, outcome: dict[str, str]) -> bool:
     """True when the object is the version that was listed; a changed one has been listed anew by itself."""
-    fs, path = storage(outcome["path"])
+    fs = file_system_of(outcome["path"])
     try:
-        found = listed_object(fs, storage(settings.landing_root)[1], fs.info(path))
+        found = listed_object(fs, storage(settings.landing_root)[1], fs.info(outcome["path"]))
     except OSError:
         return False
     return found is not None and file_id(found.path, found.size, found.version) == outcome["file_id"]

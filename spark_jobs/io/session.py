@@ -46,6 +46,7 @@ def open_session(settings: Settings, name: str, *, small: bool) -> SparkSession:
 
     cores = os.cpu_count() or 1
     builder = SparkSession.builder.appName(name).config(map=CONF).config("spark.sql.shuffle.partitions", str(1 if small else min(cores, 8)))
+    builder = builder.config("spark.sql.warehouse.dir", str(settings.home.absolute() / "warehouse"))  # not in the folder it is started from
     if small:
         builder = builder.config(map=SMALL_CONF)
     if "SPARK_ENV_LOADED" not in os.environ:  # started as plain Python, not by spark-submit, which brings master, jars and memory itself

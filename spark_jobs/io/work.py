@@ -68,16 +68,20 @@ def unfinished_layers(settings: Settings, pipeline: Pipeline) -> list[str]:
 
 def silver_behind(settings: Settings, pipeline: Pipeline, gold: TableId) -> bool:
     """True when silver has data that the gold table does not name yet."""
-    consumed = named_silver_version(settings, gold)
+    consumed = named_silver_version(settings, pipeline, gold)
     return _has_unread(settings, pipeline.silver_table, Position(0 if consumed is None else consumed + 1, -1))
 
 
-def named_silver_version(settings: Settings, gold: TableId) -> int | None:
-    """The silver version that a gold table's newest commit of ours names; None when it was never written."""
-    for note in commit_notes(settings, gold):
-        if "silver_version" in note:
-            return int(note["silver_version"])
-    return None
+def named_silver_version(settings: Settings, pipeline: Pipeline, gold: TableId) -> int | None:
+    """The silver version that a gold table was last computed from; None when it was never written."""
+    found = lake_table(settings, gold)
+    return None if found is None else found.transaction_version(silver_app(settings, pipeline))
+
+
+def silver_app(settings: Settings, pipeline: Pipeline) -> str:
+    """The transaction app id under which gold commits name their silver version (as transaction version); another silver, another app."""
+    silver = lake_table(settings, pipeline.silver_table)
+    return f"{pipeline.silver_table}/{'' if silver is None else silver.metadata().id}"
 
 
 def commit_notes(settings: Settings, table: TableId) -> Iterator[dict[str, object]]:

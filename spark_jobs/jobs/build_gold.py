@@ -18,7 +18,7 @@ from spark_jobs.io.checkpoint import Checkpoint
 from spark_jobs.io.delta_log import Position, added_files, latest_version
 from spark_jobs.io.delta_tables import commit_of_batch, read_stream, read_table, replace_where, spark_location
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.work import commit_notes, gold_checkpoint, named_silver_version
+from spark_jobs.io.work import commit_notes, gold_checkpoint, named_silver_version, silver_app
 from spark_jobs.jobs.publishing import judge, write_books
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, run_job
@@ -65,7 +65,7 @@ def build_batch(run: Run, leases: Leases, checkpoint: Checkpoint, number: int) -
     buckets: dict[int, list[int]] = {}  # the touched instants since a version; the gold tables usually name the same one
     touched = []
     for spec in run.pipeline.gold:
-        named = named_silver_version(run.settings, run.pipeline.gold_table(spec))
+        named = named_silver_version(run.settings, run.pipeline, run.pipeline.gold_table(spec))
         if named == version:
             _complete_books(run, spec)
             continue
@@ -114,7 +114,10 @@ def _replace_windows(
             "started_at": started_at.isoformat(),
         }  # fmt: skip
         leases.check()
-        replace_where(run.settings, table, windows, where=_replaced(touched), partition_by="window_date", note=note)
+        replace_where(
+            run.settings, table, windows, where=_replaced(touched), partition_by="window_date", app=silver_app(run.settings, run.pipeline),
+            transaction=version, note=note,
+        )  # fmt: skip
         committed = commit_of_batch(run.settings, table, batch_id)
         if committed is None:
             raise BooksUnbalanced(f"{table}: the commit of batch {batch_id} is not in the table's log.")

@@ -70,18 +70,20 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
     parsed = parse(raw_records).withColumn("_batch_id", F.lit(batch_id)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         date_column = run.pipeline.silver.date
-        groups = parsed.groupBy(date_column, F.col("_rule").isNotNull().alias("is_bad")).count().collect()
-        quarantined = sum(row["count"] for row in groups if row["is_bad"])
+        groups = parsed.groupBy(F.when(F.col("_rule").isNull(), F.col(date_column)).alias(date_column), "_rule").count().collect()
+        broken = {row["_rule"]: row["count"] for row in groups if row["_rule"]}
+        quarantined = sum(broken.values())
         good = parsed.where("_rule is null").drop("_rule", "_reason", "raw")
-        found = deduplicate(run, good, [row[date_column] for row in groups if not row["is_bad"]], batch_id)
+        found = deduplicate(run, good, [row[date_column] for row in groups if not row["_rule"]], batch_id)
         books = Books(
             read=sum(row["count"] for row in groups),
-            written=found.first.count() if found.count else sum(row["count"] for row in groups if not row["is_bad"]),
+            written=found.first.count() if found.count else sum(row["count"] for row in groups if not row["_rule"]),
             quarantined=quarantined,
             duplicate=found.count,
         )
         sides = {}
         if quarantined:
+            run.say(f"{writer.table} {batch_id}: quarantined: {', '.join(f'{broken[rule]} {rule}' for rule in sorted(broken))}.")
             sides[writer.table.side("quarantine")] = parsed.where("_rule is not null").select(
                 "_rid",
                 F.col("_rule").alias("rule"),

@@ -76,10 +76,11 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
         outcomes = [row.asDict() for row in pieces.where("kind = 'outcome'").drop("kind", "raw", "raw_bytes", "listed_at").collect()]
         quarantined = pieces.where("kind = 'quarantined'")
         ok = [row for row in outcomes if row["rule"] is None]
+        flaws = [row.asDict() for row in quarantined.groupBy("path", "rule").count().collect()] if any(row["quarantined"] for row in ok) else []
         books = Books(
             read=sum(row["records"] for row in ok),
             written=raw.count(),
-            quarantined=quarantined.count() if any(row["quarantined"] for row in ok) else 0,
+            quarantined=sum(row["count"] for row in flaws),
             files_read=len(entries),
             files_ok=len(ok),
             files_failed=sum(row["rule"] is not None for row in outcomes),
@@ -100,8 +101,9 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
             )
         run.ops.replace_batch(FILE_OUTCOMES, of=FILES, batch_id=batch_id, rows=[_outcome(run, row, batch_id) for row in outcomes])
         for row in outcomes:
-            if row["rule"] is not None or row["notes"]:
-                run.say(f"{row['path']}: {row['reason'] or row['notes']}")
+            found = [f"{flaw['count']} quarantined as {flaw['rule']}" for flaw in flaws if flaw["path"] == row["path"]]
+            if said := [part for part in (row["reason"], row["notes"], *found) if part]:
+                run.say(f"{row['path']}: {'; '.join(said)}")
         facts = {
             "files_read": len(entries),
             "outcomes": len(outcomes),

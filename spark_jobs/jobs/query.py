@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,16 @@ class LayerQuery:
             .foreachBatch(guarded)
             .start()
         )
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self.query.isActive)
+
+    def end(self) -> None:
+        """Stop at a batch boundary: the batch at work is finished first."""
+        while self.query.isActive and self.query.status["isTriggerActive"]:
+            time.sleep(0.1)
+        self.query.stop()
 
     def wait(self) -> None:
         """Until the query ends (trigger `once`), fails, or is stopped."""

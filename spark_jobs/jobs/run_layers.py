@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -16,21 +17,20 @@ from spark_jobs.spec.errors import GateStopped
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.tables import FILES, LAYERS, Layer, TableId
 
+LOOK_EVERY_S = 1.0  # how soon a layer starts once its source has data, and how soon a request to end is seen
+
 
 def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
     """Run the layers in data order under the job's trigger. A stopped gate ends the run without an error: the gate task says it."""
     run.small = _is_small(run)
     if run.settings.gates and _has_work(run, layers):
         _warm_up_gates()
-    done = []
+    done: list[Layer] = []
     try:
-        for layer in layers:
-            if lake_table(run.settings, _source(run.pipeline, layer)) is None:
-                run.say(f"{layer}: its source {_source(run.pipeline, layer)} has no data yet.")
-                continue
-            with Leases(run.settings, run.pipeline.tables(layer), run.run_id) as leases:
-                _start(layer)(run, leases).wait()
-            done.append(layer)
+        if run.trigger.ends:
+            _run_in_turn(run, layers, done)
+        else:
+            _run_together(run, layers, done)
     except GateStopped as stopped:
         run.say(str(stopped))
         return {"layers": done, "stopped": str(stopped)}
@@ -40,12 +40,51 @@ def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
     return {"layers": done, "stopped": None}
 
 
+def _run_in_turn(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
+    for layer in layers:
+        if not _has_source(run, layer):
+            run.say(f"{layer}: its source {_source(run.pipeline, layer)} has no data yet.")
+            continue
+        with Leases(run.settings, run.pipeline.tables(layer), run.run_id) as leases:
+            _start(layer)(run, leases).wait()
+        done.append(layer)
+
+
+def _run_together(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
+    """All layers at once under a trigger that does not end, each as soon as its source has data; SIGTERM or SIGINT ends them between batches."""
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    tables = [table for layer in layers for table in run.pipeline.tables(layer)]
+    queries: list[LayerQuery] = []
+    with Leases(run.settings, tables, run.run_id) as leases:
+        try:
+            while not ending.is_set():
+                for layer in layers:
+                    if layer not in done and _has_source(run, layer):
+                        queries.append(_start(layer)(run, leases))
+                        done.append(layer)
+                        run.say(f"{layer}: running, {run.trigger}.")
+                if any(not query.is_running for query in queries):
+                    break
+                ending.wait(LOOK_EVERY_S)
+        finally:
+            for query in queries:
+                query.end()
+        for query in queries:
+            query.wait()
+
+
 def _start(layer: Layer) -> Callable[[Run, Leases], LayerQuery]:
     from spark_jobs.jobs.build_gold import start_gold
     from spark_jobs.jobs.build_silver import start_silver
     from spark_jobs.jobs.ingest_bronze import start_bronze
 
     return {"bronze": start_bronze, "silver": start_silver, "gold": start_gold}[layer]
+
+
+def _has_source(run: Run, layer: Layer) -> bool:
+    return lake_table(run.settings, _source(run.pipeline, layer)) is not None
 
 
 def _source(pipeline: Pipeline, layer: Layer) -> TableId:

@@ -36,6 +36,7 @@ class Stack:
 
     def __init__(self, folder: Path, spark: SparkSession | None = None, pipeline: str = "cloudtrail", **settings: Any) -> None:
         self.folder = folder
+        self.project = PROJECT
         self.landing = folder / "landing"
         self.landing.mkdir(parents=True, exist_ok=True)
         self.settings: Settings = load_settings(home=PROJECT / ".assay", lake=str(folder / "lake"), landing=str(self.landing), **settings)
@@ -82,9 +83,15 @@ class Stack:
                 return stopped
         return None
 
-    def job(self, name: str, *options: str, env: dict[str, str] | None = None, check: bool = False) -> subprocess.CompletedProcess[str]:
-        """A job as its own process, as Airflow starts it (`discover`, `ingest_bronze`, `build_silver`, `build_gold`, `run_layers`, `gate`)."""
-        return subprocess.run(self.command(name, *options), env=self.environment(env), cwd=PROJECT, text=True, capture_output=True, check=check)
+    def job(
+        self, name: str, *options: str, env: dict[str, str] | None = None, check: bool = False, under: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """A job as its own process, as Airflow starts it (`discover`, `ingest_bronze`, `build_silver`, `build_gold`, `run_layers`, `gate`).
+
+        `under`: a command that starts the job with fewer rights or resources.
+        """
+        command = [*under, *self.command(name, *options)]
+        return subprocess.run(command, env=self.environment(env), cwd=PROJECT, text=True, capture_output=True, check=check)
 
     def command(self, name: str, *options: str) -> list[str]:
         return [sys.executable, "-m", f"spark_jobs.jobs.{name}", "--pipeline", self.pipeline.name, "--run-id", self._next_run(), *options]
@@ -97,8 +104,8 @@ class Stack:
         """All rows of any table, `_ops` ones included; none when it was never written."""
         return self.arrow(table, columns).to_pylist()
 
-    def arrow(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        found = lake_table(self.settings, TableId.parse(table))
+    def arrow(self, table: str, columns: Sequence[str] | None = None, version: int | None = None) -> pa.Table:
+        found = lake_table(self.settings, TableId.parse(table), version)
         return pa.table({}) if found is None else found.to_pyarrow_dataset().to_table(columns=list(columns) if columns else None)
 
     def content(self, table: str) -> list[str]:
