@@ -12,7 +12,10 @@ _log = logging.getLogger(__name__)
 
 
 class SayFailure:
-    """Callbacks of a DAG. Each failure is one JSON line in `<home>/failures.jsonl`: at, dag_id, run_id, task_id (null for the run), sentence."""
+    """Callbacks of a DAG.
+
+    Each failure is one JSON line in `<home>/failures.jsonl`: at (UTC), dag_id, run_id, task_id (null for the run), sentence.
+    """
 
     def __init__(self, home: Path) -> None:
         self.file = home / "failures.jsonl"

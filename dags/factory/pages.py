@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import LAYERS
 
 
 def dag_page(pipeline: Pipeline, settings: Settings) -> str:
@@ -14,12 +15,13 @@ def dag_page(pipeline: Pipeline, settings: Settings) -> str:
     ]
     for spec in pipeline.gold:
         minutes = f"{spec.window.length_s // 60} minutes every {spec.window.slide_s // 60}"
-        rows.append(("gold", str(pipeline.gold_table(spec)), f"one window of {minutes}", ", ".join(f"`{c}`" for c in ("window_start", *spec.grain))))
+        rows.append(
+            ("gold", str(pipeline.gold_table(spec)), f"one window of {minutes}", ", ".join(f"`{c}`" for c in ("window_start", *spec.grain)))
+        )
     table = "\n".join(f"| {layer} | `{name}` | {row} | {key} |" for layer, name, row, key in rows)
     policies = "\n".join(
-        f"- **{layer}**: critical → {p.critical}, warning → {p.warning}, info → {p.info}"
-        for layer in ("bronze", "silver", "gold")
-        if (p := pipeline.policy(layer))  # type: ignore[arg-type]  # the literals above are layers
+        f"- **{layer}**: critical → {policy.critical}, warning → {policy.warning}, info → {policy.info}"
+        for layer, policy in ((layer, pipeline.policy(layer)) for layer in LAYERS)
     )
     return f"""### {pipeline.title}
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dags.factory.commands import last_answer
 
@@ -36,5 +35,5 @@ def _sentence(log_tail: list[str]) -> str:
 
 def said_fault(job: str, exit_code: int, sentence: str) -> AirflowException:
     """The exception for a job that ended with an exit code: final where the next try would find the same."""
-    text = f"{job}: {sentence}" if sentence else f"{job} ended with exit code {exit_code}."
+    text = sentence or f"{job} ended with exit code {exit_code}."
     return AirflowFailException(text) if exit_code in NOT_HEALED_BY_TIME else AirflowException(text)

@@ -70,7 +70,12 @@ def gate_task(pipeline: Pipeline, layer: Layer) -> Any:
     assets = [table_asset(table) for table in pipeline.tables(layer)]
     alias = AssetAlias(f"{pipeline.name}_{layer}_passed")
 
-    @task(task_id=f"gate_{layer}", outlets=[alias], doc_md=f"Green when the {layer} suites passed; red when they stopped the batch.", **NO_RETRIES)
+    @task(
+        task_id=f"gate_{layer}",
+        outlets=[alias],
+        doc_md=f"Green when the {layer} suites passed; red when they stopped the batch.",
+        **NO_RETRIES,
+    )
     def gate(run_id: Any = None, outlet_events: Any = None) -> dict[str, Any]:
         answer = ask(job_command("gate", pipeline=pipeline.name, run_id=run_id, options=["--layer", layer]))
         if answer.exit_code:
@@ -93,7 +98,7 @@ def report_task(pipeline: Pipeline) -> Any:
             raise AirflowFailException(answer.sentence or f"the report ended with exit code {answer.exit_code}")
         return answer.said
 
-    made = report()
+    made: Any = report()
     made.operator.operator_extra_links = (ReportLink(),)
     return made
 

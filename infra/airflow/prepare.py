@@ -1,11 +1,36 @@
 """Makes Airflow's metadata database and the pool that all Spark tasks share. One process, since each Airflow command costs seconds."""
 
+import sys
+
+from airflow.models.dagrun import DagRun
 from airflow.models.pool import Pool
+from airflow.models.taskinstance import TaskInstance
 from airflow.utils.db import initdb
+from airflow.utils.session import create_session
+from airflow.utils.state import DagRunState, State, TaskInstanceState
+from sqlalchemy import select, update
 
 # One slot: a driver takes all cores of a small machine, and a second one beside it only makes both slower.
 SPARK_SLOTS = 1
 
+
+def end_stale_runs() -> None:
+    """No Airflow process is alive when this is called, so a run that is not finished was cut off: it and its tasks have failed."""
+    with create_session() as session:
+        stale = session.scalars(select(DagRun).where(DagRun.state.in_([DagRunState.RUNNING, DagRunState.QUEUED]))).all()
+        for run in stale:
+            unfinished = TaskInstance.state.is_(None) | TaskInstance.state.in_([state for state in State.unfinished if state])
+            session.execute(
+                update(TaskInstance)
+                .where(TaskInstance.dag_id == run.dag_id, TaskInstance.run_id == run.run_id, unfinished)
+                .values(state=TaskInstanceState.FAILED)
+                .execution_options(synchronize_session=False)
+            )
+            run.state = DagRunState.FAILED
+
+
 if __name__ == "__main__":
     initdb()
     Pool.create_or_update_pool("spark", slots=SPARK_SLOTS, description="Spark drivers at one time", include_deferred=False)
+    if "--end-stale-runs" in sys.argv:
+        end_stale_runs()

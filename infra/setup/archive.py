@@ -18,6 +18,7 @@ from pathlib import Path
 
 from infra.setup.java import Java
 from spark_jobs.io.java_options import SMALL
+from spark_jobs.spec.errors import ConfigurationFault
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAINING = (str(ROOT / "infra" / "java" / "training_job.py"),)  # application and arguments; {scratch} is a folder to write in
@@ -29,7 +30,7 @@ def ensure_archive(state: Path, java: Java, training: Sequence[str] = TRAINING) 
     A failure is said and survived: everything works without the archive, only slower.
     """
     archive, key_file = state / "java" / "driver.jsa", state / "java" / "driver.key"
-    key = archive_key(java, [state / "jars", _spark_home() / "jars"], Path(training[0]))
+    key = archive_key(java, [state / "jars", spark_home() / "jars"], Path(training[0]))
     if archive.is_file() and key_file.is_file() and key_file.read_text() == key:
         return
     print("Set-up: building the class-data archive, which makes each Spark start faster (about a minute) …", file=sys.stderr)
@@ -54,9 +55,10 @@ def archive_key(java: Java, jar_folders: Sequence[Path], training_job: Path) -> 
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _spark_home() -> Path:
+def spark_home() -> Path:
     spec = importlib.util.find_spec("pyspark")
-    assert spec is not None and spec.origin is not None, "pyspark is part of the locked environment"
+    if spec is None or spec.origin is None:
+        raise ConfigurationFault("pyspark is not installed in the environment; run the set-up again.")
     return Path(spec.origin).parent
 
 
@@ -65,7 +67,7 @@ def _train(state: Path, java: Java, training: Sequence[str], scratch: Path) -> s
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
     command += ["--conf", f"spark.driver.extraClassPath={state / 'jars'}/*"]
     command += ["--conf", f"spark.driver.extraJavaOptions=-XX:DumpLoadedClassList={scratch / 'classes'} -Xshare:auto {SMALL}"]
-    env = os.environ | {"JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(_spark_home())}
+    env = os.environ | {"JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(spark_home())}
     env |= {"ASSAY_HOME": str(state), "ASSAY_SCRATCH": str(scratch), "SPARK_PRINT_LAUNCH_COMMAND": "1"}
     ran = subprocess.run([*command, *training], env=env, cwd=ROOT, capture_output=True, text=True)
     launched = re.search(r"^Spark Command: \S+ -cp (\S+)", ran.stdout + ran.stderr, re.MULTILINE)

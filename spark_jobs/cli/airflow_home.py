@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import json
 import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 from spark_jobs.io.java_options import LAUNCHER
@@ -58,6 +61,7 @@ def _configuration(settings: Settings, home: Path, port: int) -> dict[str, str]:
         "CORE__DAGS_FOLDER": str(PROJECT / "dags"),
         "CORE__PLUGINS_FOLDER": str(PROJECT / "infra" / "airflow" / "plugins"),
         "CORE__LOAD_EXAMPLES": "False",
+        "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "CORE__DAG_DISCOVERY_SAFE_MODE": "False",  # it would pass over a DAG file that does not say the word airflow
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__PARALLELISM": "4",
@@ -95,26 +99,53 @@ def _secret(home: Path, name: str) -> str:
     except FileExistsError:
         pass
     except OSError as fault:
-        raise ConfigurationFault(f"The state folder {home} cannot be written ({fault.strerror}); set ASSAY_HOME to a folder that can.") from None
+        raise ConfigurationFault(
+            f"The state folder {home} cannot be written ({fault.strerror}); set ASSAY_HOME to a folder that can."
+        ) from None
     return file.read_text()
 
 
-def prepare_airflow(env: Mapping[str, str]) -> None:
+@contextmanager
+def only_one(settings: Settings, command: str) -> Iterator[None]:
+    """Hold this state folder's Airflow for one command; raises ConfigurationFault naming the other that holds it.
+
+    Two would run the same tasks twice: a scheduler takes up any run it finds in the database.
+    """
+    home = airflow_home(settings)
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "in_use").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            raise ConfigurationFault(
+                f"`{lock.read().strip() or 'another command'}` is at work in {settings.home}; let it end or stop it, or set ASSAY_HOME to "
+                "another folder. A running `make up` takes new files every hour, and whenever you trigger the DAG on its page."
+            ) from None
+        lock.truncate(0)
+        lock.write(command)
+        lock.flush()
+        yield
+
+
+def prepare_airflow(env: Mapping[str, str], *, ends_stale_runs: bool = False) -> None:
     """Create or migrate the metadata database and the pool `spark`; does nothing when this version of Airflow did it before.
 
+    `ends_stale_runs` marks as failed what a killed process left as running: a scheduler would wait minutes for it.
     Raises ConfigurationFault with the last line Airflow said.
     """
     home = Path(env["AIRFLOW_HOME"])
-    from importlib.metadata import version
-
     stamp, wanted = home / "prepared", version("apache-airflow")
-    if stamp.exists() and stamp.read_text() == wanted and (home / "airflow.db").exists():
+    if stamp.exists() and stamp.read_text() == wanted and (home / "airflow.db").exists() and not ends_stale_runs:
         return
-    done = subprocess.run([sys.executable, str(PREPARE)], env=dict(env), cwd=PROJECT, capture_output=True, text=True)
+    options = ["--end-stale-runs"] if ends_stale_runs else []
+    done = subprocess.run([sys.executable, str(PREPARE), *options], env=dict(env), cwd=PROJECT, capture_output=True, text=True)
     (home / "prepare.log").write_text(done.stdout + done.stderr)
     if done.returncode:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), f"exit code {done.returncode}")
-        raise ConfigurationFault(f"Airflow's database in {home} could not be made ready: {last}. The whole output is in {home}/prepare.log.")
+        raise ConfigurationFault(
+            f"Airflow's database in {home} could not be made ready: {last}. The whole output is in {home}/prepare.log."
+        )
     stamp.write_text(wanted)
 
 

@@ -18,8 +18,8 @@ from spark_jobs.cli.terminal import console, inert
 
 # A job's own line in Airflow's log: "… 12:00:01 what it did      [logger] loc=…"
 _JOB_LINE = re.compile(r" \d\d:\d\d:\d\d (\S.*?)\s+\[[\w.]+\] loc=")
-_MARK = {"success": "✓", "failed": "✗", "skipped": "-"}
-_STYLE = {"success": "green", "failed": "bold red", "skipped": "dim"}
+_MARK = {"success": "✓", "failed": "✗", "skipped": "-", "retry": "↻"}
+_STYLE = {"success": "green", "failed": "bold red", "skipped": "dim", "retry": "yellow"}
 
 
 @dataclass
@@ -36,7 +36,7 @@ class TaskState:
 
 @dataclass
 class DagRunResult:
-    """How a run ended: its id (empty when it never began), exit code and tasks in the order they ran."""
+    """How a run ended: its id (empty when it never began), exit code, and each try of each task in the order they ran."""
 
     run_id: str = ""
     exit_code: int = 0
@@ -59,7 +59,7 @@ def run_dag(dag_id: str, env: Mapping[str, str], log: Path) -> DagRunResult:
         command = [str(Path(sys.executable).parent / "airflow"), "dags", "test", dag_id]
         process = start(command, env={**env, "ASSAY_PROGRESS": str(progress), "NO_COLOR": "1"}, cwd=PROJECT, log=output)
         try:
-            events = _events(progress)
+            events = events_of(progress)
             while process.poll() is None:
                 _take(result, next(events))
                 _take_notes(result, reading.read())
@@ -74,7 +74,7 @@ def run_dag(dag_id: str, env: Mapping[str, str], log: Path) -> DagRunResult:
     return result
 
 
-def _events(progress: Path) -> Iterator[list[dict[str, Any]]]:
+def events_of(progress: Path) -> Iterator[list[dict[str, Any]]]:
     """Each time it is asked: the events written since."""
     position = 0
     while True:
@@ -92,11 +92,11 @@ def _events(progress: Path) -> Iterator[list[dict[str, Any]]]:
 def _take(result: DagRunResult, events: list[dict[str, Any]]) -> None:
     for event in events:
         result.run_id = event["run_id"]
-        task = result.tasks.setdefault(event["task_id"], TaskState(event["task_id"]))
+        key = f"{event['task_id']} {event['try']}"
+        task = result.tasks.setdefault(key, TaskState(event["task_id"], note="" if event["try"] == 1 else f"try {event['try']}"))
         task.state, task.error = event["state"], event["error"]
         if event["state"] == "running":
             task.started = event["at"]
-            task.note = f"try {event['try']}" if event["try"] > 1 else ""
         elif task.started:
             task.seconds = event["at"] - task.started
 
@@ -108,6 +108,12 @@ def _take_notes(result: DagRunResult, output: bytes) -> None:
         running[-1].note = said[-1]
 
 
+def _remark(task: TaskState) -> str:
+    if task.state == "retry":
+        return f"{task.error} Trying again soon."
+    return task.error or task.note
+
+
 @contextmanager
 def _screen() -> Iterator[Any]:
     """A live table on a terminal, else one plain line for each task that ends."""
@@ -115,10 +121,10 @@ def _screen() -> Iterator[Any]:
         told: set[str] = set()
 
         def lines(result: DagRunResult, elapsed: float) -> None:
-            for task in result.tasks.values():
-                if task.state != "running" and task.task_id not in told:
-                    told.add(task.task_id)
-                    print(f"  {_MARK.get(task.state, '?')} {task.task_id:<14} {task.seconds:6.1f} s   {inert(task.error or task.note)}", flush=True)
+            for key, task in result.tasks.items():
+                if task.state != "running" and key not in told:
+                    told.add(key)
+                    print(f"  {_MARK.get(task.state, '?')} {task.task_id:<14} {task.seconds:6.1f} s   {inert(_remark(task))}", flush=True)
 
         yield lines
         return
@@ -133,7 +139,7 @@ def _screen() -> Iterator[Any]:
             running = task.state == "running"
             mark = Spinner("dots") if running else Text(_MARK.get(task.state, "?"), style=_STYLE.get(task.state, ""))
             seconds = time.time() - task.started if running else task.seconds
-            note = Text(inert(task.error or task.note), style="" if task.error else "dim", overflow="ellipsis", no_wrap=not task.error)
+            note = Text(inert(_remark(task)), style="" if task.error else "dim", overflow="ellipsis", no_wrap=not task.error)
             grid.add_row(mark, task.task_id, Text(f"{seconds:5.1f} s", justify="right"), note)
         waiting = "starting Airflow …" if not result.tasks else "elapsed"
         grid.add_row("", waiting, Text(f"{elapsed:5.1f} s", justify="right"), "")

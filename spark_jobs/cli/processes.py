@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 import psutil
 
+_LIBC = ctypes.CDLL(None, use_errno=True)  # before any fork, where loading is not safe
 GRACE_S = 15  # a Spark driver or the scheduler needs a few seconds to end by itself
 
 
@@ -20,15 +23,24 @@ def adopt_orphans() -> None:
 
     Without this a JVM whose task runner was killed would belong to process 1. Source: prctl(2), PR_SET_CHILD_SUBREAPER = 36.
     """
-    import ctypes
+    if sys.platform == "linux":
+        _LIBC.prctl(36, 1, 0, 0, 0)
 
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)
+
+def _ask_to_end_with_parent() -> None:
+    """Runs in the child before its command. Source: prctl(2), PR_SET_PDEATHSIG = 1."""
+    _LIBC.prctl(1, signal.SIGTERM, 0, 0, 0)
 
 
 def start(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own; Ctrl-C in the terminal reaches us alone, and we end it in order."""
-    return subprocess.Popen(command, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    """Start a command in a session of its own; Ctrl-C in the terminal reaches us alone, and we end it in order.
+
+    Should we be killed without a chance to do so, the kernel asks the child to end (Linux).
+    """
+    asks_to_end = _ask_to_end_with_parent if sys.platform == "linux" else None
+    return subprocess.Popen(
+        command, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=asks_to_end
+    )
 
 
 def end_family() -> int:

@@ -8,10 +8,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from spark_jobs.cli.airflow_home import PROJECT, airflow_environment, airflow_home, prepare_airflow
+from spark_jobs.cli.airflow_home import PROJECT, airflow_environment, airflow_home, only_one, prepare_airflow
 from spark_jobs.cli.dag_run import DagRunResult, run_dag
 from spark_jobs.cli.processes import adopt_orphans, on_end_signals
 from spark_jobs.cli.sample import deliver, deliveries
@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     on_end_signals(_stop)
     try:
         settings = load_settings(**({"landing": options.files} if options.files else {}))
-        return _run(settings, load_pipeline(options.pipeline), own_files=bool(options.files or os.environ.get("ASSAY_LANDING")))
+        with only_one(settings, "make run"):
+            return _run(settings, load_pipeline(options.pipeline), own_files=bool(options.files or os.environ.get("ASSAY_LANDING")))
     except AssayError as fault:
         complain(str(fault))
         return fault.exit_code
@@ -47,13 +48,13 @@ def _run(settings: Settings, pipeline: Pipeline, *, own_files: bool) -> int:
     began = time.time()
     env = airflow_environment(settings)
     results: list[DagRunResult] = []
-    for announce in ([_announce_own] if own_files else [_deliver_first, _deliver_rest]):
+    for announce in [_announce_own] if own_files else [_deliver_first, _deliver_rest]:
         sentence = announce(settings)
         if not sentence:
             continue
         results.append(_one_run(settings, pipeline, env, sentence))
     if not results:  # all of the sample has been delivered before
-        if not _has_work(env, pipeline):
+        if not has_work(env, pipeline):
             return 0
         results.append(_one_run(settings, pipeline, env, "Going on where the last run stopped."))
     return _conclude(settings, pipeline, [result.run_id for result in results], time.time() - began)
@@ -63,9 +64,11 @@ def _announce_own(settings: Settings) -> str:
     """Own files: look first, since Airflow takes seconds to start and a wrong folder or nothing new is known at once."""
     place = settings.landing_root
     if "://" not in place and not os.access(place, os.R_OK | os.X_OK):
-        state = "cannot be read; change its permissions" if Path(place).exists() else "does not exist; give the folder that holds the log files"
+        state = (
+            "cannot be read; change its permissions" if Path(place).exists() else "does not exist; give the folder that holds the log files"
+        )
         raise ConfigurationFault(f"The landing folder {place} {state}, as in: make run FILES=/path/to/AWSLogs")
-    return f"Files from {place}." if _has_work(airflow_environment(settings), load_pipeline("cloudtrail")) else ""
+    return f"Files from {place}." if has_work(airflow_environment(settings), load_pipeline("cloudtrail")) else ""
 
 
 def _deliver_first(settings: Settings) -> str:
@@ -95,9 +98,17 @@ def _one_run(settings: Settings, pipeline: Pipeline, env: dict[str, str], senten
     return result
 
 
-def _has_work(env: dict[str, str], pipeline: Pipeline) -> bool:
+def has_work(env: dict[str, str], pipeline: Pipeline) -> bool:
     """Ask discover, which starts no JVM; prints its sentence. Raises ConfigurationFault with discover's own sentence."""
-    command = [sys.executable, "-m", "spark_jobs.jobs.discover", "--pipeline", pipeline.name, "--run-id", f"look__{time.strftime('%Y%m%dT%H%M%S')}"]
+    command = [
+        sys.executable,
+        "-m",
+        "spark_jobs.jobs.discover",
+        "--pipeline",
+        pipeline.name,
+        "--run-id",
+        f"look__{time.strftime('%Y%m%dT%H%M%S')}",
+    ]
     asked = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True)
     try:
         said = json.loads(asked.stdout.splitlines()[-1])
@@ -129,7 +140,8 @@ def _conclude(settings: Settings, pipeline: Pipeline, run_ids: list[str], second
     report = settings.reports_root / "index.html"
     if report.exists():
         say(f"Report: {report}")
-    say(f"Done in {seconds:.0f} s. Next: `make status`, `.assay/venv/bin/assay query \"select * from {pipeline.silver_table} limit 5\"`, or `make up`.")
+    say(f"Done in {seconds:.0f} s. Next: `make status`, `make up`, or a question of your own:")
+    say(f'  .assay/venv/bin/assay query "select * from {pipeline.silver_table} limit 5"')
     unbalanced = [row["table"] for row in books if not row["is_balanced"]]
     if unbalanced:
         raise BooksUnbalanced(f"The books of {', '.join(unbalanced)} do not balance; `assay books` shows each batch.")
@@ -143,8 +155,6 @@ def _last_line(log: Path) -> str:
 def _stop(*_signal: object) -> None:
     raise KeyboardInterrupt
 
-
-Announce = Callable[[Settings], str]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -34,5 +34,7 @@ def deliver(settings: Settings, files: list[Path]) -> int:
             shutil.copyfile(file, half)
             half.replace(target)
     except OSError as fault:
-        raise ConfigurationFault(f"The sample cannot be copied to {landing}: {fault.strerror}. Make room or rights, or set ASSAY_LANDING.") from None
+        raise ConfigurationFault(
+            f"The sample cannot be copied to {landing}: {fault.strerror}. Make room or rights, or set ASSAY_LANDING."
+        ) from None
     return len(missing)

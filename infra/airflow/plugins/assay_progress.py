@@ -37,7 +37,8 @@ def on_task_instance_skipped(previous_state: Any, task_instance: Any) -> None:
 
 @hookimpl
 def on_task_instance_failed(previous_state: Any, task_instance: Any, error: object) -> None:
-    _say(task_instance, "failed", error)
+    is_final = task_instance.try_number > task_instance.max_tries or type(error).__name__ == "AirflowFailException"
+    _say(task_instance, "failed" if is_final else "retry", error)
 
 
 class AssayProgress(AirflowPlugin):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mimetypes
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.common.db.common import SessionDep
@@ -24,7 +25,9 @@ from spark_jobs.spec.settings import load_settings
 
 # Reports are escaped pages without scripts; should a value ever get through, the browser still runs nothing.
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'none'",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -43,8 +46,6 @@ Name = Annotated[str, UrlPath(max_length=250)]
 @app.get("/report/{dag_id}/{run_id}", dependencies=[seen_by_users])
 def open_report(dag_id: Name, run_id: Name) -> Response:
     """Relative links inside the report need a folder-like address."""
-    from urllib.parse import quote
-
     return RedirectResponse(f"{quote(run_id, safe='')}/index.html", status_code=307)
 
 

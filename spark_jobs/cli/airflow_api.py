@@ -1,0 +1,69 @@
+"""The few questions we ask a running Airflow over its REST API, on the loopback interface."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+from spark_jobs.spec.errors import ConfigurationFault
+
+
+class AirflowApi:
+    """A client of one API server that logs in when it is first asked something."""
+
+    def __init__(self, port: int, user: str, password: str) -> None:
+        self.base = f"http://127.0.0.1:{port}"
+        self._login = {"username": user, "password": password}
+        self._token = ""
+
+    def is_up(self) -> bool:
+        """True once the server answers and its database does."""
+        try:
+            with urllib.request.urlopen(f"{self.base}/api/v2/monitor/health", timeout=3) as answer:
+                return bool(json.load(answer)["metadatabase"]["status"] == "healthy")
+        except (OSError, ValueError, KeyError):
+            return False
+
+    def dag(self, dag_id: str) -> dict[str, Any] | None:
+        """The DAG as Airflow knows it; None until the DAG processor has read its file."""
+        return self._ask("GET", f"/dags/{dag_id}", missing_is_none=True)
+
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """The newest runs first: dag_run_id, state, run_type, start_date, end_date …"""
+        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=10") or {}
+        return list(answer.get("dag_runs", []))
+
+    def trigger(self, dag_id: str) -> str:
+        """Ask for a run now; returns its id. The scheduler starts it when its turn comes."""
+        answer = self._ask("POST", f"/dags/{dag_id}/dagRuns", {"logical_date": None}) or {}
+        return str(answer["dag_run_id"])
+
+    def _ask(self, method: str, path: str, body: object = None, *, missing_is_none: bool = False) -> dict[str, Any] | None:
+        for attempt in (1, 2):
+            if not self._token:
+                self._token = self._send("POST", "/auth/token", self._login)["access_token"]
+            try:
+                return self._send(method, f"/api/v2{path}", body)
+            except urllib.error.HTTPError as fault:
+                if fault.code == 404 and missing_is_none:
+                    return None
+                if fault.code != 401 or attempt == 2:
+                    raise ConfigurationFault(f"Airflow answered {fault.code} to {method} {path}.") from None
+                self._token = ""  # it has expired
+            except OSError as fault:
+                if attempt == 2:
+                    raise ConfigurationFault(f"Airflow's API at {self.base} does not answer ({fault}).") from None
+                time.sleep(2)
+        return None
+
+    def _send(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+        request = urllib.request.Request(
+            self.base + path, method=method, headers=headers, data=json.dumps(body).encode() if body is not None else None
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found

@@ -1,0 +1,62 @@
+"""The rendered command of every task is kept in golden/, so that a change of job, table, memory or option is seen in review.
+
+After a change that is meant: `UPDATE_GOLDEN=1 pytest tests/dags/test_commands.py`, and read the difference.
+"""
+
+import os
+import shlex
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from dags.factory.commands import PROJECT, job_command
+from spark_jobs.spec.settings import load_settings
+
+GOLDEN = Path(__file__).parent / "golden"
+RUN_ID = "scheduled__2023-07-10T12:10:00+00:00"
+
+
+class _DiscoverSaid:
+    """Stands where the task instance is in a template's context."""
+
+    @staticmethod
+    def xcom_pull(task_ids):
+        assert task_ids == "discover"
+        return {"java_options": "-XX:SharedArchiveFile=/state/java/driver.jsa -Xshare:auto -XX:+UseSerialGC"}
+
+
+def rendered(task: SparkSubmitOperator) -> str:
+    task.render_template_fields({"run_id": RUN_ID, "ti": _DiscoverSaid()})
+    connection = '{"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}'
+    with patch.dict(os.environ, {"AIRFLOW_CONN_SPARK_DEFAULT": connection}):
+        command = task._get_hook()._build_spark_submit_command(task.application)
+    text = command[0]
+    for part in command[1:]:
+        is_value = not part.startswith("--") and not part.startswith(str(PROJECT / "spark_jobs"))
+        text += (" " if is_value else " \\\n  ") + shlex.quote(part)
+    home = str(load_settings().home.absolute())
+    return text.replace(home, "<home>").replace(str(PROJECT), "<project>") + "\n"
+
+
+def test_spark_submit_commands_are_the_reviewed_ones(dag, shape):
+    found = {task.task_id: rendered(task) for task in dag.tasks if isinstance(task, SparkSubmitOperator)}
+    assert found
+    for name, command in found.items():
+        golden = GOLDEN / f"{name}.txt"
+        if os.environ.get("UPDATE_GOLDEN"):
+            golden.parent.mkdir(exist_ok=True)
+            golden.write_text(command)
+        assert command == golden.read_text(), f"{name} of shape {shape} is submitted in another way than {golden}"
+
+
+@pytest.mark.parametrize("job", ["ingest_bronze", "build_silver", "build_gold", "run_layers", "discover", "gate", "report"])
+def test_every_command_names_a_job_that_exists(job):
+    assert (PROJECT / "spark_jobs" / "jobs" / f"{job}.py").is_file()
+
+
+def test_jobs_without_a_jvm_run_in_the_interpreter_that_assay_python_names(monkeypatch):
+    monkeypatch.setenv("ASSAY_PYTHON", "/jobs/bin/python")
+    command = job_command("gate", pipeline="cloudtrail", run_id=RUN_ID, options=["--layer", "gold"])
+    assert command == ["/jobs/bin/python", "-m", "spark_jobs.jobs.gate", "--pipeline", "cloudtrail", "--run-id", RUN_ID, "--layer", "gold"]
