@@ -25,6 +25,10 @@ class GatePolicy:
     def consequence(self, severity: Severity) -> Outcome:
         return {"critical": self.critical, "warning": self.warning, "info": self.info}[severity]
 
+    def without_hold(self) -> GatePolicy:
+        """The same for a table that cannot hold a batch back: there `hold` is `stop`."""
+        return GatePolicy(*("stop" if outcome == "hold" else outcome for outcome in (self.critical, self.warning, self.info)))
+
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:

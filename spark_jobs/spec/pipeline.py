@@ -109,10 +109,9 @@ class Pipeline:
         return (self.bronze_table, self.silver_table, *self.gold_tables)
 
     def policy(self, layer: Layer) -> GatePolicy:
-        """Gold has no held rows (it is recomputed), so there `hold` is `stop`."""
-        if layer == "gold":
-            return self.policies.get("gold", GatePolicy(warning="stop"))
-        return self.policies.get(layer, GatePolicy())
+        """Gold has no held rows (it is recomputed), so there `hold` is `stop`, whatever was declared."""
+        declared = self.policies.get(layer, GatePolicy())
+        return declared.without_hold() if layer == "gold" else declared
 
 
 def pipeline_names() -> list[str]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from spark_jobs.io.lake import lake_table
-from spark_jobs.io.ledger import Discovered, discover
 from spark_jobs.io.lease import Leases
+from spark_jobs.io.ledger import Discovered, discover
 from spark_jobs.io.ops import Ops
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.errors import GateStopped

@@ -1,0 +1,106 @@
+"""Gold once more, from silver's rows in plain Python: what the tables must be, whatever order the events came in."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from spark_jobs.io.work import named_silver_version
+from tests.builders.stack import Stack
+
+Row = dict[str, Any]
+Table = dict[tuple[Any, ...], tuple[Any, ...]]  # key columns to measures
+
+DENIAL = re.compile("AccessDenied|Unauthorized|Forbidden|NotAuthorized|AuthFailure", re.IGNORECASE)
+_MEASURES = {
+    "gold.cloudtrail_activity_1h": (
+        ("account_id", "aws_region", "event_source", "event_name"),
+        ("event_count", "error_count", "distinct_principals", "first_event_at", "last_event_at"),
+    ),
+    "gold.cloudtrail_principal_activity_1h": (
+        ("principal_arn",), ("event_count", "denied_count", "distinct_services", "distinct_source_addresses", "distinct_regions"),
+    ),
+    "gold.cloudtrail_denied_15m": (("account_id", "principal_arn"), ("denied_count",)),
+}  # fmt: skip
+_EVENT = ("event_time", "account_id", "aws_region", "event_source", "event_name", "principal_arn", "error_code", "source_ip_address")
+
+
+def assert_gold_is_a_batch_over_silver(stack: Stack, *, pending: bool = False) -> int:
+    """Each gold table equals the computation below over silver at the version that it names. Returns how many windows there are."""
+    rows = 0
+    for spec in stack.pipeline.gold:
+        table = stack.pipeline.gold_table(spec)
+        version = named_silver_version(stack.settings, stack.pipeline, table)
+        if version is None:
+            assert pending or not stack.rows(str(stack.pipeline.silver_table), ["event_id"]), f"{table} was never computed"
+            continue
+        if not pending:
+            assert stack.arrow(str(stack.pipeline.silver_table), _EVENT).num_rows == len(_silver_at(stack, version)), (
+                f"{table} is behind silver"
+            )
+        expected = EXPECTED[spec.subject](_silver_at(stack, version))
+        grain, measures = _MEASURES[str(table)]
+        published = stack.rows(str(table))
+        found = {tuple(row[name] for name in ("window_start", *grain)): tuple(row[name] for name in measures) for row in published}
+        assert len(found) == len(published), f"{table} holds a group twice"
+        assert found == expected, f"{table} differs in {sorted(map(str, found.items() ^ expected.items()))[:6]}"
+        for row in published:
+            assert row["window_end"] - row["window_start"] == timedelta(seconds=spec.window.length_s)
+            assert row["window_date"] == row["window_start"].date()
+        rows += len(found)
+    return rows
+
+
+def _silver_at(stack: Stack, version: int) -> list[Row]:
+    return stack.arrow(str(stack.pipeline.silver_table), _EVENT, version=version).to_pylist()
+
+
+def _activity(events: list[Row]) -> Table:
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for event in events:
+        groups[_hour(event), event["account_id"], event["aws_region"], event["event_source"], event["event_name"]].append(event)
+    return {
+        key: (
+            len(of), sum(e["error_code"] is not None for e in of), len({e["principal_arn"] for e in of} - {None}),
+            min(e["event_time"] for e in of), max(e["event_time"] for e in of),
+        )
+        for key, of in groups.items()
+    }  # fmt: skip
+
+
+def _principals(events: list[Row]) -> Table:
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for event in events:
+        groups[_hour(event), event["principal_arn"]].append(event)
+    return {
+        key: (
+            len(of), sum(map(_is_denied, of)), *(len({e[name] for e in of} - {None}) for name in ("event_source", "source_ip_address", "aws_region")),
+        )
+        for key, of in groups.items()
+    }  # fmt: skip
+
+
+def _denied(events: list[Row]) -> Table:
+    counted: dict[tuple[Any, ...], int] = defaultdict(int)
+    for event in filter(_is_denied, events):
+        five = event["event_time"].replace(minute=event["event_time"].minute // 5 * 5, second=0, microsecond=0)
+        for back in (0, 5, 10):
+            counted[_utc(five - timedelta(minutes=back)), event["account_id"], event["principal_arn"]] += 1
+    return {key: (count,) for key, count in counted.items()}
+
+
+EXPECTED = {"activity_1h": _activity, "principal_activity_1h": _principals, "denied_15m": _denied}
+
+
+def _hour(event: Row) -> datetime:
+    return _utc(event["event_time"].replace(minute=0, second=0, microsecond=0))
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)
+
+
+def _is_denied(event: Row) -> bool:
+    return bool(event["error_code"] and DENIAL.search(event["error_code"]))
