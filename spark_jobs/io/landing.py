@@ -40,10 +40,14 @@ class LandingFolder:
         try:
             if not self._fs.isdir(self._path):
                 what = "is a file, not a folder" if self._fs.exists(self._path) else "does not exist"
-                raise ConfigurationFault(f"The landing folder {root} {what}. Set ASSAY_LANDING (or FILES=…) to the folder that holds the log files.")
+                raise ConfigurationFault(
+                    f"The landing folder {root} {what}. Set ASSAY_LANDING (or FILES=…) to the folder that holds the log files."
+                )
             self._fs.ls(self._path, detail=False)
         except PermissionError:
-            raise ConfigurationFault(f"The landing folder {root} may not be listed: permission denied. Grant this user read access to it.") from None
+            raise ConfigurationFault(
+                f"The landing folder {root} may not be listed: permission denied. Grant this user read access to it."
+            ) from None
 
     def everything(self) -> Iterator[ListedObject]:
         """All objects below the root."""

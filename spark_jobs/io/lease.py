@@ -139,7 +139,9 @@ class Leases:
     """The leases of several tables, held together and renewed in the background: `with Leases(...) as leases`."""
 
     def __init__(self, settings: Settings, tables: Sequence[TableId], owner: str, on_lost: Callable[[LeaseLost], None] | None = None):
-        self._leases = [Lease(settings, table, owner) for table in sorted(tables, key=str)]  # one order, so that two takers never wait in a ring
+        self._leases = [
+            Lease(settings, table, owner) for table in sorted(tables, key=str)
+        ]  # one order, so that two takers never wait in a ring
         self._every_s = settings.lease_ttl_s / 4
         self._done = threading.Event()
         self._on_lost = on_lost

@@ -58,7 +58,16 @@ def discover(settings: Settings, pipeline: Pipeline, run_id: str, now: datetime,
     if sweeping:
         ops.append(
             SWEEPS,
-            [{"pipeline": pipeline.name, "root": folder.root, "listed": len(objects), "new": len(entered), "swept_at": now, "run_id": run_id}],
+            [
+                {
+                    "pipeline": pipeline.name,
+                    "root": folder.root,
+                    "listed": len(objects),
+                    "new": len(entered),
+                    "swept_at": now,
+                    "run_id": run_id,
+                }
+            ],
         )
     return Discovered(len(objects), len(entered) - ignored, ignored, again, sweeping)
 
@@ -80,7 +89,8 @@ def readmit(settings: Settings, pipeline: str, file_ids: Sequence[str], run_id: 
         for name, attempt in zip(known["file_id"].to_pylist(), known["attempt"].to_pylist(), strict=True):
             attempts[name] = max(attempt, attempts.get(name, 0))
         return [
-            row | {"attempt": row["attempt"] + 1, "state": "listed", "reason": None, "admitted": "retry", "listed_at": now, "run_id": run_id}
+            row
+            | {"attempt": row["attempt"] + 1, "state": "listed", "reason": None, "admitted": "retry", "listed_at": now, "run_id": run_id}
             for row in latest.values()
             if attempts.get(row["file_id"], 0) == row["attempt"]  # somebody else may have asked in between
         ]
@@ -103,10 +113,20 @@ def _new_rows(pipeline: Pipeline, objects: Sequence[ListedObject], known: pa.Tab
             reason = pipeline.landing.reason_not_read(found.below_root)
             rows.append(
                 {
-                    "pipeline": pipeline.name, "path": found.path, "size": found.size, "version": found.version, "file_id": name,
-                    "modified_at": found.modified_at, "prefix_date": found.prefix_date, "attempt": 1,
-                    "state": "ignored" if reason else "listed", "reason": reason, "admitted": "live", "listed_at": now, "run_id": run_id,
-                }  # fmt: skip
+                    "pipeline": pipeline.name,
+                    "path": found.path,
+                    "size": found.size,
+                    "version": found.version,
+                    "file_id": name,
+                    "modified_at": found.modified_at,
+                    "prefix_date": found.prefix_date,
+                    "attempt": 1,
+                    "state": "ignored" if reason else "listed",
+                    "reason": reason,
+                    "admitted": "live",
+                    "listed_at": now,
+                    "run_id": run_id,
+                }
             )
     return rows
 

@@ -96,7 +96,10 @@ class Ops:
             self._write(table, rows, mode="overwrite", predicate=f"\"{column}\" = '{value}' AND batch_id = '{batch_id}'")
 
     @retry(
-        retry=retry_if_exception_type(CommitFailedError), stop=stop_after_attempt(8), wait=wait_random_exponential(0.05, max=2), reraise=True
+        retry=retry_if_exception_type(CommitFailedError),
+        stop=stop_after_attempt(8),
+        wait=wait_random_exponential(0.05, max=2),
+        reraise=True,
     )  # two layers may write their books at the same instant; each append is independent of the other
     def _write(self, table: TableId, rows: Iterable[Mapping[str, Any]], *, mode: str, predicate: str | None = None) -> None:
         schema = SCHEMAS[table]

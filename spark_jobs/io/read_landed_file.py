@@ -36,7 +36,7 @@ def read_landed_file(entry: LandedFile, *, records_key: str, max_inflated_bytes:
     except MemoryError:
         reason = "The memory of the worker did not suffice for the file. Give the workers more, or lower ASSAY_MAX_INFLATED_MB."
         return replace(reading, rule="unexpected", reason=reason, heals=True)
-    except Exception as fault:  # noqa: BLE001 - one file must not take the batch with it; the outcome says what happened
+    except Exception as fault:
         return replace(reading, rule="unexpected", reason=f"Reading the file raised {type(fault).__name__}: {fault}")
 
 
@@ -77,7 +77,7 @@ class _StoredFile:
                             fault = found
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 - the clients of the stores have errors of their own
+        except Exception as error:
             self._still_as_listed()
             raise _unreadable(error) from None
         self._still_as_listed()
@@ -100,7 +100,7 @@ class _StoredFile:
             raise FileFault("vanished", "The file is no longer there: it was removed or renamed after it was listed.", heals=True) from None
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             raise _unreadable(error) from None
         if int(info["size"]) != self._entry.size:
             raise _changed(f"{self._entry.size:,} bytes were listed and it has {int(info['size']):,}")
@@ -119,7 +119,8 @@ class PlainStream:
     def feed(self, stored: bytes) -> None:
         if len(self.inflated) + len(stored) > self._limit:
             raise FileFault(
-                "inflates_too_large", f"The file has more than {self._limit:,} bytes, the bound for one file. Raise ASSAY_MAX_INFLATED_MB if it is honest."
+                "inflates_too_large",
+                f"The file has more than {self._limit:,} bytes, the bound for one file. Raise ASSAY_MAX_INFLATED_MB if it is honest.",
             )
         self.inflated += stored
 

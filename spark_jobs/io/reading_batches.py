@@ -36,8 +36,9 @@ READ_SCHEMA = pa.schema(
 )
 # The same for Spark.
 READ_COLUMNS = (
-    "kind string, file_id string, path string, attempt int, record_index int, raw string, raw_bytes binary, rule string, reason string, "
-    "heals boolean, sha256 string, bytes bigint, inflated_bytes bigint, records bigint, quarantined bigint, notes string, listed_at timestamp"
+    "kind string, file_id string, path string, attempt int, record_index int, raw string, raw_bytes binary, rule string, "
+    "reason string, heals boolean, sha256 string, bytes bigint, inflated_bytes bigint, records bigint, quarantined bigint, notes string, "
+    "listed_at timestamp"
 )
 
 # A batch is copied two or three times on its way into the JVM, so it is kept to a few megabytes; below one, its fixed cost shows.

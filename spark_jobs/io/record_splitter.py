@@ -48,7 +48,7 @@ def split_plain(document: bytes | bytearray, begin: int, records_key: str, max_r
     tail = _TAIL.search(document, max(begin, len(document) - _TAIL_WINDOW))
     if not head or not tail:
         return None
-    if len(document) > max_records and document.count(b",") > 2 * max_records:
+    if len(document) > max_records and document.count(b",") > 4 * max_records:
         return None  # more elements than this cannot be ruled out, and the parser would hold them all
     try:
         pieces = _elements(memoryview(document)[head.end() : tail.start() + 1])

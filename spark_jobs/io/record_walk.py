@@ -53,13 +53,15 @@ class RecordWalk:
         if self._at >= self._end:
             raise FileFault("empty_file", "The file has no content: nothing but white space. Deliver it again if it should have records.")
         while self._at < self._end:
-            if self._document[self._at] != _OPEN_OBJECT:
-                if not self._documents:
-                    raise self._not_an_object()
-                self._rest(f"What follows the end of the document at byte {self._at:,} is not another one")
+            goes_on = self._documents > 0 and (self._starts.is_at(self._at) or self._document[self._at] != _OPEN_OBJECT)
+            if goes_on and not self._resume():  # damage that looked like the document's end
                 break
-            self._documents += 1
-            if not self._walk_document():
+            if not goes_on:
+                if self._document[self._at] != _OPEN_OBJECT:
+                    raise self._not_an_object()
+                self._documents += 1
+                self._at += 1
+            if not self._walk_members():
                 break
             self._skip_space()
         if not self._arrays:
@@ -67,19 +69,17 @@ class RecordWalk:
         self._write_notes()
         return self._split
 
-    def _walk_document(self) -> bool:
-        """From `{` to behind its `}`; False when the document ends before that."""
-        self._at += 1
+    def _walk_members(self) -> bool:
+        """To behind the `}` of a document; False when it ends before that."""
         while True:
             self._skip_space()
-            if self._byte() == _CLOSE_OBJECT:
+            byte = self._byte()
+            if byte == _CLOSE_OBJECT:
                 self._at += 1
                 return True
-            is_member = self._walk_member()
-            self._skip_space()
-            if is_member and self._byte() == _COMMA:
+            if byte == _COMMA:
                 self._at += 1
-            elif not (is_member and self._byte() == _CLOSE_OBJECT) and not self._resume():
+            elif not self._walk_member() and not self._resume():
                 return False
 
     def _walk_member(self) -> bool:
@@ -118,7 +118,7 @@ class RecordWalk:
             )
         at = self._at if self._starts.is_at(self._at) else self._starts.next_from(self._at)
         if at is None or self._wasted > self._most_wasted:
-            self._rest(f"The document breaks off or is not JSON from byte {self._at:,} on")
+            self._rest(f"The document breaks off or goes on with something else from byte {self._at:,} on")
             return False
         self._add(self._at, at, (NOT_JSON, f"The bytes {self._at:,} to {at:,} of the document, between two records, are not JSON."))
         self._at = at

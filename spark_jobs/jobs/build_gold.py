@@ -7,7 +7,6 @@ the gold table's last commit names. They are replaced in one commit that names t
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,15 +86,17 @@ def build_batch(run: Run, leases: Leases, checkpoint: Checkpoint, number: int) -
 
 
 def _replace_windows(
-    run: Run, leases: Leases, touched: Touched, events: DataFrame, counts: dict[str, dict[int, int]], transform: Any, version: int, batch_id: str,
-    started_at: datetime,
+    run: Run, leases: Leases, touched: Touched, events: DataFrame, counts: dict[str, dict[int, int]], transform: Any, version: int,
+    batch_id: str, started_at: datetime,
 ) -> None:  # fmt: skip
     from pyspark.sql import functions as F
 
     spec, table = touched.spec, run.pipeline.gold_table(touched.spec)
     instant = F.unix_seconds("window_start")
     # Windows at the edge of what was read are incomplete, unless they were touched themselves.
-    windows = transform(events.where(_within_spans(run, touched.spans))).where(_in_ranges(instant, ranges(touched.starts, spec.window.slide_s)))
+    windows = transform(events.where(_within_spans(run, touched.spans))).where(
+        _in_ranges(instant, ranges(touched.starts, spec.window.slide_s))
+    )
     windows = windows.coalesce(1).persist()
     try:
         expected = spec.window.expected_sum(touched.starts, counts[spec.of])
@@ -107,7 +108,9 @@ def _replace_windows(
         if verdict.outcome in ("stop", "hold") and decision is None:
             raise GateStopped(verdict.sentence)
         if not books.is_balanced:
-            raise BooksUnbalanced(f"{table}: silver version {version} has {expected} events in the touched windows, gold counts {books.written}.")
+            raise BooksUnbalanced(
+                f"{table}: silver version {version} has {expected} events in the touched windows, gold counts {books.written}."
+            )
         note = {
             "batch_id": batch_id, "silver_version": version, "run_id": run.run_id, "epoch": leases.epoch(table), "outcome": verdict.outcome,
             "decision": decision["decision"] if decision else None, "source_version": version, "books": books.terms(),
@@ -132,7 +135,6 @@ def touched_buckets(run: Run, since: int, version: int) -> list[int]:
 
     Read from the added files themselves: a micro-batch can end inside a version. When silver's log no longer reaches back, all instants.
     """
-    from pyspark.sql import functions as F
 
     silver = run.pipeline.silver_table
     try:

@@ -1,4 +1,6 @@
-"""Silver: each event typed and once, forever. The first arrival is kept, every re-delivery is recorded, what breaks the contract is quarantined.
+"""Silver: each event typed and once, forever.
+
+The first arrival is kept, every re-delivery is recorded, what breaks the contract is quarantined.
 
 Reads `bronze.<pipeline>_records` as a stream; writes `silver.<pipeline>_<entity>` and its quarantine and duplicates.
 """
@@ -102,8 +104,8 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
         publish(
             writer,
             Batch(
-                number, batch_id, rows, books, started_at, sides, facts, date_column, (run.pipeline.silver.time, run.pipeline.silver.key, "_rid"),
-                writer.checkpoint.source_version(number),
+                number, batch_id, rows, books, started_at, sides, facts, date_column,
+                (run.pipeline.silver.time, run.pipeline.silver.key, "_rid"), writer.checkpoint.source_version(number),
             ),
             _rejected_rows,
         )  # fmt: skip
@@ -130,16 +132,26 @@ def deduplicate(run: Run, events: DataFrame, dates: list[date], batch_id: str) -
         known = (
             read_table(run.spark, run.settings, table)
             .where(F.col(date_column).isin(dates))
-            .select(key, date_column, "_rid", "_content_hash", "_ingested_at", "_source_file", "_record_index", F.lit(False).alias("is_new"))
+            .select(
+                key, date_column, "_rid", "_content_hash", "_ingested_at", "_source_file", "_record_index", F.lit(False).alias("is_new")
+            )
             .join(F.broadcast(narrow.select(key, date_column)), on=[key, date_column], how="left_semi")
         )
         seen = narrow.unionByName(known)
-    arrival = F.struct("is_new", "_ingested_at", "_source_file", "_record_index", "_rid", "_content_hash")  # false sorts first: what the table has stays
+    arrival = F.struct(
+        "is_new", "_ingested_at", "_source_file", "_record_index", "_rid", "_content_hash"
+    )  # false sorts first: what the table has stays
     groups = (
         seen.groupBy(key, date_column)
         .agg(F.min(arrival).alias("kept"), F.collect_list(arrival).alias("arrivals"))
         .where(F.size("arrivals") > 1)
-        .select(key, date_column, F.col("kept._rid").alias("kept_rid"), F.col("kept._content_hash").alias("kept_hash"), F.explode("arrivals").alias("a"))
+        .select(
+            key,
+            date_column,
+            F.col("kept._rid").alias("kept_rid"),
+            F.col("kept._content_hash").alias("kept_hash"),
+            F.explode("arrivals").alias("a"),
+        )
         .where("a.is_new and a._rid != kept_rid")
     )
     repeated = groups.select(

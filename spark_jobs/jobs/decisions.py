@@ -24,7 +24,10 @@ Deduplicate = Callable[["DataFrame", str], tuple["DataFrame", "DataFrame", int]]
 
 
 def carry_out_decisions(
-    writer: Writer, to_quarantine: Callable[[DataFrame, str], DataFrame], deduplicate: Deduplicate | None = None, partition_by: str = "_ingest_date"
+    writer: Writer,
+    to_quarantine: Callable[[DataFrame, str], DataFrame],
+    deduplicate: Deduplicate | None = None,
+    partition_by: str = "_ingest_date",
 ) -> None:
     """Every decision on a held batch of the writer's table that was not carried out yet, oldest first."""
     held = writer.table.side("held")
@@ -70,7 +73,9 @@ def _carry_out(
         writer.leases.check()
         append_once(run.settings, writer.table, kept, app=app, transaction=1, note=note, partition_by=partition_by)
         rows.unpersist()
-        run.say(f"{writer.table}: held batch {batch_id} was {'released' if released else 'rejected'} by {decision['who']}: {books.equation()}")
+        run.say(
+            f"{writer.table}: held batch {batch_id} was {'released' if released else 'rejected'} by {decision['who']}: {books.equation()}"
+        )
     replace_batch_rows(run.settings, held, read_table(run.spark, run.settings, held).limit(0), batch_id)
     committed = commit_of_batch(run.settings, writer.table, mark)
     if committed is not None:

@@ -19,7 +19,9 @@ def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     behind = unfinished_layers(run.settings, run.pipeline)
     decisions = len(undone_decisions(run.settings, run.pipeline))
     small = pending.bytes <= run.settings.small_mb * 1_000_000
-    scope = "everything" if found.swept else f"the newest {run.settings.recent_dates} dates of each account and region, and what has no date"
+    scope = (
+        "everything" if found.swept else f"the newest {run.settings.recent_dates} dates of each account and region, and what has no date"
+    )
     parts = [f"Listed {scope}: {found.listed} objects, {found.new} new, {found.ignored} not logs, {found.readmitted} to be read again."]
     if behind or decisions:
         parts.append(f"To do: {', '.join(behind) or 'decisions'}; {pending.files} files with {pending.bytes:,} bytes pending.")
@@ -29,7 +31,8 @@ def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     run.say(sentence)
     return {
         "new_files": found.new, "ignored": found.ignored, "pending_files": pending.files, "pending_bytes": pending.bytes,
-        "has_work": bool(behind or decisions), "small": small, "java_options": archive_options(run.settings, small=small), "sentence": sentence,
+        "has_work": bool(behind or decisions), "small": small, "java_options": archive_options(run.settings, small=small),
+        "sentence": sentence,
     }  # fmt: skip
 
 

@@ -26,7 +26,9 @@ def gate(run: Run, layer: str) -> dict[str, Any]:
     """
     mine = (pc.field("pipeline") == run.pipeline.name) & (pc.field("layer") == layer) & (pc.field("run_id") == run.run_id)
     books = {(row["table"], row["batch_id"]): row for row in _newest(run.ops.read(BOOKS, _BOOKS, mine).to_pylist(), "finished_at")}
-    verdicts = {(row["table"], row["batch_id"]): row for row in _newest(run.ops.read(VERDICTS, _VERDICTS, mine).to_pylist(), "evaluated_at")}
+    verdicts = {
+        (row["table"], row["batch_id"]): row for row in _newest(run.ops.read(VERDICTS, _VERDICTS, mine).to_pylist(), "evaluated_at")
+    }
     said: list[tuple[str, str]] = []
     for key in sorted(books.keys() | verdicts.keys()):
         said.append(_judged(key, books.get(key), verdicts.get(key), gates=run.settings.gates))

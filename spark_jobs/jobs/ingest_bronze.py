@@ -76,7 +76,9 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
         outcomes = [row.asDict() for row in pieces.where("kind = 'outcome'").drop("kind", "raw", "raw_bytes", "listed_at").collect()]
         quarantined = pieces.where("kind = 'quarantined'")
         ok = [row for row in outcomes if row["rule"] is None]
-        flaws = [row.asDict() for row in quarantined.groupBy("path", "rule").count().collect()] if any(row["quarantined"] for row in ok) else []
+        flaws = (
+            [row.asDict() for row in quarantined.groupBy("path", "rule").count().collect()] if any(row["quarantined"] for row in ok) else []
+        )
         books = Books(
             read=sum(row["records"] for row in ok),
             written=raw.count(),
@@ -112,8 +114,8 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
         publish(
             writer,
             Batch(
-                number, batch_id, raw, books, started_at, sides, facts, "_ingest_date", ("_rid", "_file_id", "_record_index", "_ingested_at"),
-                writer.checkpoint.source_version(number),
+                number, batch_id, raw, books, started_at, sides, facts, "_ingest_date",
+                ("_rid", "_file_id", "_record_index", "_ingested_at"), writer.checkpoint.source_version(number),
             ),
             quarantined_rows,
         )  # fmt: skip

@@ -114,7 +114,9 @@ def publish(writer: Writer, batch: Batch, to_quarantine: Any = None) -> str:
     )  # fmt: skip
     committed = commit_of_batch(run.settings, table, batch.batch_id)
     if committed is None:
-        raise BooksUnbalanced(f"{table}: the commit of batch {batch.batch_id} is not in the table's log; another writer used its transaction.")
+        raise BooksUnbalanced(
+            f"{table}: the commit of batch {batch.batch_id} is not in the table's log; another writer used its transaction."
+        )
     in_commit = int(committed["metrics"].get("numOutputRows", -1))
     if in_commit != books.written:
         raise BooksUnbalanced(
@@ -149,8 +151,8 @@ def record_verdict(run: Run, layer: Layer, table: TableId, verdict: Verdict) -> 
     now = run.clock()
     common = {
         "verdict_id": verdict_key(run, table, verdict.batch_id), "pipeline": run.pipeline.name, "layer": layer, "table": str(table),
-        "batch_id": verdict.batch_id, "run_id": run.run_id, "suite": verdict.suite, "outcome": verdict.outcome, "sentence": verdict.sentence,
-        "evaluated_at": now,
+        "batch_id": verdict.batch_id, "run_id": run.run_id, "suite": verdict.suite, "outcome": verdict.outcome,
+        "sentence": verdict.sentence, "evaluated_at": now,
     }  # fmt: skip
     rows = [
         common

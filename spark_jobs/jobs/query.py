@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class LayerQuery:
     """A started query whose batches are handled by `process`; `wait` raises what `process` raised, not Spark's wrapping of it."""
 
-    def __init__(self, run: Run, table: TableId, source: DataFrame, process: Callable[[DataFrame, int], None], checkpoint: Checkpoint) -> None:
+    def __init__(
+        self, run: Run, table: TableId, source: DataFrame, process: Callable[[DataFrame, int], None], checkpoint: Checkpoint
+    ) -> None:
         self._fault: BaseException | None = None
 
         def guarded(batch: DataFrame, number: int) -> None:

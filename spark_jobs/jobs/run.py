@@ -72,7 +72,11 @@ class Run:
         print(f"{self.clock():%H:%M:%S} {sentence}", file=sys.stderr, flush=True)
 
 
-def run_job(name: str, work: Callable[[Run, argparse.Namespace], dict[str, Any]], add_options: Callable[[argparse.ArgumentParser], None] | None = None) -> int:
+def run_job(
+    name: str,
+    work: Callable[[Run, argparse.Namespace], dict[str, Any]],
+    add_options: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> int:
     """Parse the command line, do the work, print its result as one JSON line; a foreseen fault becomes one sentence and its exit code."""
     parser = argparse.ArgumentParser(prog=name, description=work.__doc__)
     parser.add_argument("--pipeline", required=True, help="name of the pipeline, e.g. cloudtrail")

@@ -51,7 +51,7 @@ def _run_in_turn(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
 
 
 def _run_together(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
-    """All layers at once under a trigger that does not end, each as soon as its source has data; SIGTERM or SIGINT ends them between batches."""
+    """All layers at once under a trigger that does not end, each as soon as its source has data, until SIGTERM or SIGINT, between batches."""
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
@@ -97,7 +97,10 @@ def _is_small(run: Run) -> bool:
 
 
 def _has_work(run: Run, layers: Sequence[Layer]) -> bool:
-    return bool(set(layers) & set(unfinished_layers(run.settings, run.pipeline)) or undone_decisions(run.settings, run.pipeline)) or len(layers) > 1
+    return (
+        bool(set(layers) & set(unfinished_layers(run.settings, run.pipeline)) or undone_decisions(run.settings, run.pipeline))
+        or len(layers) > 1
+    )
 
 
 def _warm_up_gates() -> None:

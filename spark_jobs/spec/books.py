@@ -32,7 +32,8 @@ class Books:
     def equation(self) -> str:
         """The books as one line, `=` where they balance and `≠` where they do not."""
         sign = "=" if self.read == self.written + self.quarantined + self.duplicate + self.held else "≠"
-        line = f"{self.read} read {sign} {self.written} written + {self.quarantined} quarantined + {self.duplicate} duplicate + {self.held} held"
+        parts = f"{self.written} written + {self.quarantined} quarantined + {self.duplicate} duplicate + {self.held} held"
+        line = f"{self.read} read {sign} {parts}"
         if not self.files_read:
             return line
         sign = "=" if self.files_read == self.files_ok + self.files_failed else "≠"

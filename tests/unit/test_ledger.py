@@ -121,7 +121,14 @@ def test_a_failed_file_that_may_heal_is_read_again_with_back_off(settings, landi
     row = rows(settings)[0]
 
     def failed(attempt, at):
-        outcome = {"pipeline": "cloudtrail", "file_id": row["file_id"], "path": row["path"], "attempt": attempt, "outcome": "failed", "heals": True}
+        outcome = {
+            "pipeline": "cloudtrail",
+            "file_id": row["file_id"],
+            "path": row["path"],
+            "attempt": attempt,
+            "outcome": "failed",
+            "heals": True,
+        }
         Ops(settings).append(FILE_OUTCOMES, [outcome | {"rule": "truncated_gzip", "read_at": at}])
 
     failed(1, NOW)

@@ -1,5 +1,7 @@
 """The vocabulary: names, triggers, windows, books, settings. No Spark."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +43,9 @@ def test_reads_the_known_triggers(text, options):
     assert Trigger.parse(str(Trigger.parse(text))) == Trigger.parse(text)
 
 
-@pytest.mark.parametrize("text", ["", "sometimes", "every 0 seconds", "every -1 seconds", "continuous", "every 2 days", "every 90000 seconds"])
+@pytest.mark.parametrize(
+    "text", ["", "sometimes", "every 0 seconds", "every -1 seconds", "continuous", "every 2 days", "every 90000 seconds"]
+)
 def test_refuses_an_unknown_or_impossible_trigger_before_spark_starts(text):
     with pytest.raises(ConfigurationFault):
         Trigger.parse(text)
@@ -82,7 +86,7 @@ def test_ranges_cover_the_windows_and_nothing_else(numbers):
     merged = ranges([n * 300 for n in numbers], 300)
     covered = {second for low, high in merged for second in range(low, high, 300)}
     assert covered == {n * 300 for n in numbers}
-    assert all(before[1] < after[0] for before, after in zip(merged, merged[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(merged))
 
 
 def test_expected_sum_counts_an_event_once_per_touched_window():
