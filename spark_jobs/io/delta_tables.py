@@ -40,7 +40,7 @@ def append_once(
 
 
 def replace_batch_rows(settings: Settings, table: TableId, rows: DataFrame, batch_id: str) -> None:
-    """Make `rows` the only rows of the table with that `_batch_id`, in one commit: a replayed batch writes its side tables again."""
+    """Make `rows` the only rows of the table with that `_batch_id`, in one commit, so that a batch can be written again."""
     writer = rows.write.format("delta").option("mergeSchema", "true")
     if lake_table(settings, table) is None:
         writer.mode("append").save(spark_location(settings, table))

@@ -51,7 +51,7 @@ def _run_in_turn(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
 
 
 def _run_together(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
-    """All layers at once under a trigger that does not end, each as soon as its source has data, until SIGTERM or SIGINT, between batches."""
+    """All layers at once under a trigger that does not end, each as soon as its source has data, until SIGTERM or SIGINT."""
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
