@@ -49,7 +49,8 @@ def replace_batch_rows(settings: Settings, table: TableId, rows: DataFrame, batc
 
 
 def replace_where(
-    settings: Settings, table: TableId, rows: DataFrame, *, where: str, partition_by: str, app: str, transaction: int, note: Mapping[str, Any],
+    settings: Settings, table: TableId, rows: DataFrame, *, where: str, partition_by: str, app: str, transaction: int,
+    note: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Replace the rows for which `where` holds, in one commit that carries the transaction and the note, also when no row changes."""
     writer = rows.write.format("delta").option("userMetadata", json.dumps(note)).partitionBy(partition_by)
