@@ -15,6 +15,8 @@ SHOWN = {
     "table": "table", "batch_id": "batch", "equation": "equation", "balanced": "balanced", "outcome": "gate", "decision": "decision",
     "finished_at": "finished (UTC)",
 }  # fmt: skip
+TOTALS = {"table": "total of", "batches": "batches", "equation": "equation", "balanced": "balanced"}
+COUNTED = {"table": "counted", "rows": "rows in the table", "expected": "rows in the books", "balanced": "equal"}
 COLOURS = {"yes": "green", "no": "bold red", "NO": "bold red", "hold": "yellow", "warn": "yellow"}
 
 
@@ -45,12 +47,10 @@ def _show(found: dict[str, Any], limit: int) -> None:
     rows = found["batches"][-limit:]
     print_table([_row(row) for row in rows], SHOWN, styles=COLOURS)
     if len(found["batches"]) > len(rows):
-        say(f"The newest {len(rows):,} of {len(found['batches']):,} batches; --limit shows more, the totals are of all.")
-    print_table([_row(row) for row in found["totals"]], {"table": "total of", "batches": "batches", "equation": "equation", "balanced": "balanced"},
-                styles=COLOURS)  # fmt: skip
+        say(f"The newest {len(rows):,} of {len(found['batches']):,} batches; --limit shows more. The totals are of all.")
+    print_table([_row(row) for row in found["totals"]], TOTALS, styles=COLOURS)
     if found["counted"]:
-        print_table([_row(row) for row in found["counted"]],
-                    {"table": "counted", "rows": "rows in the table", "expected": "rows in the books", "balanced": "equal"}, styles=COLOURS)  # fmt: skip
+        print_table([_row(row) for row in found["counted"]], COUNTED, styles=COLOURS)
     if found["is_balanced"]:
         say(found["sentence"], style="green")
 

@@ -53,13 +53,18 @@ def files(
         return
     matching = sum(row["files"] for row in counts)
     if not matching:
-        say("No file in the ledger matches." if any((pipeline, state, path, day, run_id)) else "The ledger is empty: nothing was listed yet.")
+        say(
+            "No file in the ledger matches."
+            if any((pipeline, state, path, day, run_id))
+            else "The ledger is empty: nothing was listed yet."
+        )
         return
     shown = [row | {"path": below(settings, row["path"]), "sha256": (row["sha256"] or "")[:12], "reason": _why(row)} for row in rows]
     print_table(shown, SHOWN, styles=COLOURS)
     states = ", ".join(f"{row['files']:,} {row['state']}" for row in counts)
     more = f" Shown: {len(rows):,}; --limit shows more." if matching > len(rows) else ""
-    say(f"{matching:,} files ({states}), {sum(row['bytes'] for row in counts):,} bytes, {sum(row['records'] for row in counts):,} records.{more}")
+    size, records = sum(row["bytes"] for row in counts), sum(row["records"] for row in counts)
+    say(f"{matching:,} files ({states}), {size:,} bytes, {records:,} records.{more}")
 
 
 @app.command("retry")
@@ -109,12 +114,13 @@ def _nothing_failed(views: LakeViews, pipeline: str, path: str) -> str:
     counts = {row["state"]: row["files"] for row in file_counts(views, FileFilter(pipeline, "", path))}
     if not counts:
         return f"No file in the ledger matches '{path}'. `assay files` lists what it has."
-    return f"No failed file matches '{path}'; there are {', '.join(f'{count:,} {state}' for state, count in counts.items())}, which need no retry."
+    found = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    return f"No failed file matches '{path}'; there are {found}, which need no retry."
 
 
 def _why(row: dict[str, Any]) -> str:
     reason = row["reason"] or row["notes"] or ""
-    return f"{reason} (may heal by itself)" if row["state"] == "failed" and row["heals"] else reason
+    return f"{reason} It is read again by itself." if row["state"] == "failed" and row["heals"] else reason
 
 
 def _day(text: str) -> date | None:

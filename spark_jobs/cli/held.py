@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 app = typer.Typer(invoke_without_command=True, help="Batches that a gate held or stopped: list, show, release, reject.")
 
 SHOWN = {
-    "table": "table", "batch_id": "batch", "state": "state", "rows": "rows", "evaluated_at": "judged (UTC)", "sentence": "verdict", "who": "decided by",
-    "note": "note",
+    "table": "table", "batch_id": "batch", "state": "state", "rows": "rows", "evaluated_at": "judged (UTC)", "sentence": "verdict",
+    "who": "decided by", "note": "note",
 }  # fmt: skip
-CHECKS = {"expectation": "expectation", "column": "column", "severity": "severity", "observed": "observed", "unexpected_count": "unexpected", "sample": "sample"}
+CHECKS = {
+    "expectation": "expectation",
+    "column": "column",
+    "severity": "severity",
+    "observed": "observed",
+    "unexpected_count": "unexpected",
+    "sample": "sample",
+}
 COLOURS = {"held": "yellow", "stopped": "bold red", "released": "green", "rejected": "green"}
 NEXT = {
     ("held", "release"): "the next run publishes its rows",
@@ -133,7 +140,9 @@ def _batch(views: LakeViews, table: str, batch: str, *, undecided: bool) -> dict
     found = next((row for row in mine if row["batch_id"] == batch), None)
     if found is None:
         waiting = ", ".join(row["batch_id"] for row in mine if row["state"] in ("held", "stopped"))
-        raise UnknownName(f"{table} has no held or stopped batch {batch}; " + (f"waiting: {waiting}." if waiting else "none of its batches waits."))
+        raise UnknownName(
+            f"{table} has no held or stopped batch {batch}; " + (f"waiting: {waiting}." if waiting else "none of its batches waits.")
+        )
     if undecided and found["state"] not in ("held", "stopped"):
         by = f" by {found['who']}" if found["who"] else ""
         raise ConfigurationFault(f"{table} {batch} was already decided{by}: {found['state']}. A decision is final.")

@@ -51,7 +51,9 @@ def query(
         from difflib import get_close_matches
 
         near = get_close_matches(example, known, 3, 0.5)
-        raise UnknownName(f"There is no example '{example}': " + (f"did you mean {' or '.join(near)}?" if near else "`assay query --list` names them."))
+        raise UnknownName(
+            f"There is no example '{example}': " + (f"did you mean {' or '.join(near)}?" if near else "`assay query --list` names them.")
+        )
     from spark_jobs.report.views import LakeViews
 
     columns, rows = LakeViews(load_settings()).ask(known[example].sql if example else sql)

@@ -40,7 +40,9 @@ def report(
         raise UnknownName(f"No run '{run_id}' has done anything. `assay report` takes the newest run; `assay books` names the others.")
     for done in written:
         if as_json:
-            print_json({"run_id": run_id, "report": str(done.page), "json": str(done.page.with_name("report.json")), "sentence": done.sentence})
+            print_json(
+                {"run_id": run_id, "report": str(done.page), "json": str(done.page.with_name("report.json")), "sentence": done.sentence}
+            )
         else:
             say(done.sentence)
             say(f"Report: {done.page}")

@@ -15,7 +15,15 @@ SHOWN = {
     "table": "table", "rows": "rows", "version": "version", "batch_id": "last batch", "finished_at": "at (UTC)", "lag": "not consumed yet",
     "gate": "last gate", "books": "books", "waiting": "waiting for you",
 }  # fmt: skip
-COLOURS = {"pass": "green", "balanced": "green", "nothing": "green", "warn": "yellow", "hold": "yellow", "stop": "bold red", "NOT BALANCED": "bold red"}
+COLOURS = {
+    "pass": "green",
+    "balanced": "green",
+    "nothing": "green",
+    "warn": "yellow",
+    "hold": "yellow",
+    "stop": "bold red",
+    "NOT BALANCED": "bold red",
+}
 
 
 def status(pipeline: PipelineName = "", as_json: AsJson = False) -> None:
@@ -26,7 +34,7 @@ def status(pipeline: PipelineName = "", as_json: AsJson = False) -> None:
 
     settings, now = load_settings(), utc_now()
     views = LakeViews(settings)
-    found = []
+    found: list[dict[str, Any]] = []
     for declared in pipelines(pipeline):
         newest = newest_event(views, declared)
         found.append({"pipeline": declared.name, "newest_event_at": newest, "tables": progress(settings, views, declared, now)})

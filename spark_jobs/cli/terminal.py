@@ -47,7 +47,9 @@ def console() -> Console:
     return Console(markup=False, highlight=False, emoji=False, width=width)
 
 
-def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, title: str = "", styles: Mapping[str, str] | None = None) -> None:
+def print_table(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, title: str = "", styles: Mapping[str, str] | None = None
+) -> None:
     """Rows under headings; `columns` maps key to heading, `styles` maps a shown value to a rich style. Numbers are right-aligned."""
     from rich import box
     from rich.table import Table

@@ -35,7 +35,7 @@ def gate(run: Run, layer: str) -> dict[str, Any]:
     published = sorted({row["table"] for row in books.values() if row["written"]})
     if not said:
         return {"outcome": "none", "sentence": f"{layer}: this run wrote no batch, so there is nothing to judge.", "tables": []}
-    outcome = max((outcome for outcome, _ in said), key=lambda one: OUTCOMES.index(one))  # type: ignore[arg-type]  # one of OUTCOMES
+    outcome = max((outcome for outcome, _ in said), key=lambda one: OUTCOMES.index(one))
     worst = [sentence for one, sentence in said if one == outcome]
     if outcome == "pass":
         written = sum(row["written"] for row in books.values())

@@ -40,7 +40,9 @@ def balance(settings: Settings, *, pipeline: str = "", table: str = "", run_id: 
         everything = views.rows(_BOOKS_SQL, asked | {"run_id": ""}) if run_id else rows
         counted = _counted(views, everything)
     wrong = [f"{row['table']} {row['batch_id']}: {row['equation']}" for row in batches if not row["is_balanced"]]
-    wrong += [f"{row['table']} holds {row['rows']:,} rows where its books say {row['expected']:,}" for row in counted if not row["is_balanced"]]
+    wrong += [
+        f"{row['table']} holds {row['rows']:,} rows where its books say {row['expected']:,}" for row in counted if not row["is_balanced"]
+    ]
     return {
         "batches": batches, "totals": totals, "counted": counted, "is_balanced": not wrong, "sentence": _sentence(batches, counted, wrong),
     }  # fmt: skip
@@ -57,7 +59,7 @@ def _total(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _counted(views: LakeViews, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of each bronze and silver table and of its side tables, beside what the books say. (Gold is recomputed, so its books do not add.)"""
+    """Rows of each bronze and silver table and of its side tables, beside the books. (Gold is recomputed: its books are not its sum.)"""
     found = []
     for name in dict.fromkeys(row["table"] for row in rows if row["layer"] != "gold"):
         table, mine = TableId.parse(name), [row for row in rows if row["table"] == name]

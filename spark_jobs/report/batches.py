@@ -59,7 +59,7 @@ def total_books(rows: list[dict[str, Any]]) -> Books:
 
     When the batch that was held is not among `rows` (they are of one run), the decision's own books count as they stand.
     """
-    totals = {term: 0 for term in TERMS}
+    totals = dict.fromkeys(TERMS, 0)
     batches = {(row["table"], row["batch_id"]) for row in rows}
     for row in rows:
         counted_before = is_after_decision(row) and (row["table"], row["batch_id"].split(".")[0]) in batches

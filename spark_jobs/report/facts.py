@@ -78,7 +78,12 @@ def _busiest(views: LakeViews, pipeline: Pipeline, tables: list[dict[str, Any]])
 
 def _busiest_of(views: LakeViews, pipeline: Pipeline, spec: GoldSpec, dates: str) -> dict[str, Any]:
     table = pipeline.gold_table(spec)
-    columns = [name for name in views.columns(table) if name not in ("window_end", "window_date") and not name.startswith("_")]
+    # A row is told by its window, its group and its counts; when exactly its first and last event came is for the table.
+    columns = [
+        name
+        for name in views.columns(table)
+        if name not in ("window_end", "window_date") and not name.startswith("_") and not name.endswith("_at")
+    ]
     order = ", ".join([f"{spec.counts} DESC", "window_start", *spec.grain])
     rows = views.rows(f"SELECT {', '.join(columns)} FROM {table} WHERE window_date IN ({dates}) ORDER BY {order} LIMIT {BUSIEST}")
     return {"table": str(table), "counts": spec.counts, "columns": columns, "rows": rows}

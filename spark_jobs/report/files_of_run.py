@@ -18,7 +18,8 @@ WITH listed AS (
     SELECT path, file_id, attempt, outcome, rule, reason, heals, sha256, bytes, records, quarantined, notes, batch_id, read_at
       FROM _ops.file_outcomes WHERE pipeline = $pipeline AND run_id = $run_id
 ), known AS (
-    SELECT coalesce(read.path, listed.path) AS path, coalesce(read.bytes, listed.size) AS bytes,
+    SELECT coalesce(read.path, listed.path) AS path, coalesce(read.file_id, listed.file_id) AS file_id,
+           coalesce(read.bytes, listed.size) AS bytes,
            coalesce(read.attempt, listed.attempt) AS attempt, read.sha256, read.records, read.quarantined, read.rule, read.heals,
            coalesce(read.reason, listed.reason) AS reason, read.notes, read.batch_id,
            listed.path IS NOT NULL AS is_new,
@@ -40,7 +41,9 @@ def files_of_run(settings: Settings, views: LakeViews, pipeline: Pipeline, run_i
     counts = {
         row["state"]: row["files"] for row in views.rows(f"{_RUN_FILES_SQL} SELECT state, count(*) AS files FROM known GROUP BY ALL", asked)
     }
-    new = views.rows("SELECT count(*) AS n FROM _ops.files WHERE pipeline = $pipeline AND run_id = $run_id AND state = 'listed'", asked)[0]["n"]
+    new = views.rows("SELECT count(*) AS n FROM _ops.files WHERE pipeline = $pipeline AND run_id = $run_id AND state = 'listed'", asked)[0][
+        "n"
+    ]
     rows = views.rows(f"{_RUN_FILES_SQL} SELECT * FROM known ORDER BY {_FIRST} LIMIT {MOST_FILES}", asked)
     silver = pipeline.silver_table
     paths = [row["path"] for row in rows if row["state"] == "ok"]
@@ -52,15 +55,16 @@ def files_of_run(settings: Settings, views: LakeViews, pipeline: Pipeline, run_i
     root = settings.landing_root.rstrip("/") + "/"
     for row in rows:
         for name, counted in found.items():
-            row[name] = counted.get(row["path"], 0) if row["state"] == "ok" else None
+            row[name] = counted.get(row["file_id"], 0) if row["state"] == "ok" else None
         row["path"] = row["path"].removeprefix(root)
     return {"counts": counts, "new": new, "rows": rows, "omitted": sum(counts.values()) - len(rows)}
 
 
 def _per_file(views: LakeViews, table: TableId, paths: list[str]) -> dict[str, int]:
+    """Rows of the table per file id."""
     if not paths or not views.exists(table):
         return {}
-    rows = views.rows(
-        f"SELECT _source_file AS path, count(*) AS n FROM {table} WHERE _source_file IN (SELECT unnest($paths)) GROUP BY ALL", {"paths": paths}
-    )
-    return {row["path"]: row["n"] for row in rows}
+    # A path can have several versions, each a file of its own: the file id is the first part of the record id.
+    counted = f"SELECT split_part(_rid, ':', 1) AS file_id, count(*) AS n FROM {table}"
+    rows = views.rows(f"{counted} WHERE _source_file IN (SELECT unnest($paths)) GROUP BY ALL", {"paths": paths})
+    return {row["file_id"]: row["n"] for row in rows}

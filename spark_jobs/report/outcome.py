@@ -28,11 +28,16 @@ def outcome_of_run(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[
     ]
     failed = files["counts"].get("failed", 0)
     if failed:
-        said.append(f"{failed:,} file{'s' if failed != 1 else ''} could not be read; the good files beside {'them' if failed != 1 else 'it'} went through.")
+        them = "them" if failed != 1 else "it"
+        said.append(f"{failed:,} file{'s' if failed != 1 else ''} could not be read; the good files beside {them} went through.")
         state = "warn" if state == "pass" else state
     if not said:
         checks = sum(check["batches"] for table in tables for check in table["checks"])
-        said = [f"{checks:,} expectations held on {sum(len(table['batches']) for table in tables):,} batches." if checks else "Nothing was judged."]
+        said = [
+            f"{checks:,} expectations held on {sum(len(table['batches']) for table in tables):,} batches."
+            if checks
+            else "Nothing was judged."
+        ]
     return {"state": state, "word": WORDS[state], "sentence": " ".join(said)}
 
 
@@ -46,7 +51,12 @@ def summary(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[str, An
     bronze, silver = totals.get("bronze"), totals.get("silver")
     if bronze is None and silver is None:
         listed = sum(files["counts"].values())
-        return {"lead": f"{listed:,} files entered in the ledger; no record was written.", "read": None, "terms": [], "is_balanced": balanced}
+        return {
+            "lead": f"{listed:,} files entered in the ledger; no record was written.",
+            "read": None,
+            "terms": [],
+            "is_balanced": balanced,
+        }
     first = bronze or silver or {}
     if bronze and silver and bronze["written"] == silver["read"]:
         terms = [
@@ -54,18 +64,34 @@ def summary(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[str, An
             ("duplicate", silver["duplicate"]), ("held", bronze["held"] + silver["held"]),
         ]  # fmt: skip
     else:
-        terms = [("written", first["written"]), ("quarantined", first["quarantined"]), ("duplicate", first["duplicate"]), ("held", first["held"])]
+        terms = [
+            ("written", first["written"]),
+            ("quarantined", first["quarantined"]),
+            ("duplicate", first["duplicate"]),
+            ("held", first["held"]),
+        ]
     balanced = balanced and first["read"] == sum(number for _, number in terms)
     lead = "Every record accounted for" if balanced else "A record is unaccounted for"
-    return {"lead": lead, "read": first["read"], "terms": [{"word": word, "number": number} for word, number in terms], "is_balanced": balanced}
+    return {
+        "lead": lead,
+        "read": first["read"],
+        "terms": [{"word": word, "number": number} for word, number in terms],
+        "is_balanced": balanced,
+    }
 
 
 def flow(pipeline: Pipeline, tables: list[dict[str, Any]], files: dict[str, Any]) -> list[dict[str, Any]]:
     """Landing, bronze, silver and gold: each with a `number`, its `unit`, a `state` and `notes` on what did not go on."""
     counts = files["counts"]
-    notes = [f"{counts[state]:,} {word}" for state, word in (("failed", "failed"), ("ignored", "not logs"), ("not read", "not read yet")) if counts.get(state)]
+    notes = [
+        f"{counts[state]:,} {word}"
+        for state, word in (("failed", "failed"), ("ignored", "not logs"), ("not read", "not read yet"))
+        if counts.get(state)
+    ]
     state = "warn" if counts.get("failed") else "pass"
-    stages: list[dict[str, Any]] = [{"stage": "landing", "number": counts.get("ok", 0), "unit": "files read", "state": state, "notes": notes}]
+    stages: list[dict[str, Any]] = [
+        {"stage": "landing", "number": counts.get("ok", 0), "unit": "files read", "state": state, "notes": notes}
+    ]
     for layer in LAYERS:
         mine = [table for table in tables if table["layer"] == layer]
         if not mine:
@@ -73,7 +99,9 @@ def flow(pipeline: Pipeline, tables: list[dict[str, Any]], files: dict[str, Any]
             continue
         unit = {"bronze": "records kept", "silver": "events published", "gold": f"of {len(pipeline.gold)} tables recomputed"}[layer]
         written = sum(bool(table["batches"]) if layer == "gold" else table["books"]["written"] for table in mine)
-        notes = [f"{number:,} {term}" for term in ("quarantined", "duplicate", "held") if (number := sum(table["books"][term] for table in mine))]
+        notes = [
+            f"{number:,} {term}" for term in ("quarantined", "duplicate", "held") if (number := sum(table["books"][term] for table in mine))
+        ]
         stopped = [batch for table in mine for batch in table["stopped"]]
         notes += [f"{len(stopped)} batch{'es' if len(stopped) != 1 else ''} stopped"] if stopped else []
         state = max((table["outcome"] for table in mine), key=OUTCOMES.index)

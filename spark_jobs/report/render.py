@@ -31,8 +31,11 @@ def to_json(facts: dict[str, Any]) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(loader=PackageLoader("spark_jobs.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("spark_jobs.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters.update(number=_number, time=_time, size=_size, age=_age, visible=visible)
+    environment.globals["split_path"] = _split_path
     return environment
 
 
@@ -44,7 +47,12 @@ def visible(value: object) -> str:
     )
 
 
-def _number(value: int | float | None) -> str:
+def _split_path(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 

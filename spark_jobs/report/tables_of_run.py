@@ -76,7 +76,7 @@ def _batch(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checks(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The expectations, each over all batches of the run: failed ones first, then by severity. `observed` is of the last batch that failed."""
+    """The expectations, each over all batches of the run: failed ones first, then by severity. `observed` is of the last failed batch."""
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in verdicts:
         if row["expectation"]:
@@ -102,7 +102,10 @@ def _checks(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     severity = {name: place for place, name in enumerate(_SEVERITIES)}
-    return sorted(checks, key=lambda check: (check["success"], severity.get(str(check["severity"]), 9), str(check["expectation"]), str(check["column"])))
+    return sorted(
+        checks,
+        key=lambda check: (check["success"], severity.get(str(check["severity"]), 9), str(check["expectation"]), str(check["column"])),
+    )
 
 
 def _quarantine(views: LakeViews, table: TableId, batches: list[str]) -> list[dict[str, Any]]:
@@ -112,21 +115,26 @@ def _quarantine(views: LakeViews, table: TableId, batches: list[str]) -> list[di
         return []
     within = f"FROM {side} WHERE _batch_id IN ({in_list(batches)})"
     raw = "raw_bytes" if table.layer == "bronze" else "raw"
-    rules = views.rows(f"SELECT rule, count(*) AS count, min(reason) AS reason, count(DISTINCT reason) AS reasons {within} GROUP BY rule ORDER BY count DESC, rule")
+    counts = "count(*) AS count, min(reason) AS reason, count(DISTINCT reason) AS reasons"
+    rules = views.rows(f"SELECT rule, {counts} {within} GROUP BY rule ORDER BY count DESC, rule")
+    place = "_source_file, _record_index"
     samples = views.rows(
-        f"SELECT rule, reason, _rid, _source_file, _record_index, {raw} AS raw {within} "
-        f"QUALIFY row_number() OVER (PARTITION BY rule ORDER BY _source_file, _record_index) <= {SAMPLES} ORDER BY rule, _source_file, _record_index"
+        f"SELECT rule, reason, _rid, {place}, {raw} AS raw {within} "
+        f"QUALIFY row_number() OVER (PARTITION BY rule ORDER BY {place}) <= {SAMPLES} ORDER BY rule, {place}"
     )
     for rule in rules:
-        rule["samples"] = [
-            {
-                "rid": row["_rid"], "file": row["_source_file"].rsplit("/", 1)[-1], "record_index": row["_record_index"], "reason": row["reason"],
-                "masked": mask_record(row["raw"]),
-            }
-            for row in samples
-            if row["rule"] == rule["rule"]
-        ]  # fmt: skip
+        rule["samples"] = [_sample(row) for row in samples if row["rule"] == rule["rule"]]
     return rules
+
+
+def _sample(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "rid": row["_rid"],
+        "file": row["_source_file"].rsplit("/", 1)[-1],
+        "record_index": row["_record_index"],
+        "reason": row["reason"],
+        "masked": mask_record(row["raw"]),
+    }
 
 
 def _duplicates(views: LakeViews, table: TableId, batches: list[str]) -> dict[str, int] | None:

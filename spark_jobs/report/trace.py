@@ -65,7 +65,9 @@ def rids_of_key(views: LakeViews, pipeline: Pipeline, key: str) -> list[str]:
     found: list[str] = []
     for table in (silver, silver.side("held"), silver.side("duplicates")):
         if views.exists(table):
-            rows = views.rows(f"SELECT _rid FROM {table} WHERE {name} = $key ORDER BY _ingested_at, _source_file, _record_index", {"key": key})
+            rows = views.rows(
+                f"SELECT _rid FROM {table} WHERE {name} = $key ORDER BY _ingested_at, _source_file, _record_index", {"key": key}
+            )
             found += [row["_rid"] for row in rows]
     return list(dict.fromkeys(found))
 
@@ -106,8 +108,9 @@ def _file(views: LakeViews, pipeline: Pipeline, way: Trace) -> dict[str, Any] | 
         return None
     entry = entries[0]
     way.add(
-        "landing", "_ops.files", "found", f"Record {index} of {entry['path']}, listed {entry['listed_at']:%Y-%m-%d %H:%M:%S}.", path=entry["path"],
-        size=entry["size"], modified_at=entry["modified_at"], listed_at=entry["listed_at"], attempts=len(entries), run_id=entry["run_id"],
+        "landing", "_ops.files", "found", f"Record {index} of {entry['path']}, listed {entry['listed_at']:%Y-%m-%d %H:%M:%S}.",
+        path=entry["path"], size=entry["size"], modified_at=entry["modified_at"], listed_at=entry["listed_at"], attempts=len(entries),
+        run_id=entry["run_id"],
     )  # fmt: skip
     readings = views.rows("SELECT * FROM _ops.file_outcomes WHERE file_id = $id AND pipeline = $pipeline ORDER BY read_at DESC", asked)
     reading = next((row for row in readings if row["outcome"] == "ok"), readings[0] if readings else None)
@@ -157,13 +160,18 @@ def _silver(views: LakeViews, pipeline: Pipeline, way: Trace) -> dict[str, Any] 
         others = 0
         if views.exists(table.side("duplicates")):
             others = views.rows(f"SELECT count(*) AS n FROM {table.side('duplicates')} WHERE kept_rid = $rid", {"rid": way.rid})[0]["n"]
-        again = f" {others} later deliver{'ies' if others != 1 else 'y'} of it {'are' if others != 1 else 'is'} recorded as duplicate." if others else ""
+        again = (
+            f" {others} later deliver{'ies' if others != 1 else 'y'} of it {'are' if others != 1 else 'is'} recorded as duplicate."
+            if others
+            else ""
+        )
         way.add("silver", table, "found", f"Typed as {row[key]} at {row[pipeline.silver.time]:%Y-%m-%d %H:%M:%S}.{again}", **_lineage(row))
         return row
     if rows := _rows(views, table.side("duplicates"), way.rid):
         row = rows[0]
         differs = "differs in content from" if row["is_conflicting"] else "is the same as"
-        way.add("silver", table.side("duplicates"), "duplicate", f"A re-delivery of {row[key]}; it {differs} {row['kept_rid']}, which came first.",
+        sentence = f"A re-delivery of {row[key]}; it {differs} {row['kept_rid']}, which came first."
+        way.add("silver", table.side("duplicates"), "duplicate", sentence,
                 kept_rid=row["kept_rid"], is_conflicting=row["is_conflicting"], **_lineage(row))  # fmt: skip
         way.end("duplicate", f"The event is already there: {row['kept_rid']} is the one that was kept (`assay where {row['kept_rid']}`).")
         return None
@@ -200,7 +208,9 @@ def _gold(views: LakeViews, pipeline: Pipeline, way: Trace, spec: GoldSpec, even
         )
     for row in rows:
         group = ", ".join(f"{row[name]}" for name in spec.grain)
-        sentence = f"{row['window_start']:%Y-%m-%d %H:%M} to {row['window_end']:%H:%M}, {group}: one of {row[spec.counts]:,} ({spec.counts})."
+        sentence = (
+            f"{row['window_start']:%Y-%m-%d %H:%M} to {row['window_end']:%H:%M}, {group}: one of {row[spec.counts]:,} ({spec.counts})."
+        )
         way.add("gold", table, "counted", sentence, window_start=row["window_start"], count=row[spec.counts])
     if len(rows) < len(starts):
         way.add("gold", table, "waiting", f"{len(starts) - len(rows)} of its {len(starts)} windows are not computed yet.")

@@ -54,7 +54,7 @@ def close_to(name: str) -> str:
     names = [str(table) for table in known_tables()]
     bare = {table.split(".", 1)[1]: table for table in names}
     near = get_close_matches(name.lower(), names, 3, 0.6) or [bare[found] for found in get_close_matches(name.lower(), list(bare), 3, 0.6)]
-    return f"did you mean {' or '.join(near)}?" if near else "`assay query \"SHOW TABLES\"` lists the tables."
+    return f"did you mean {' or '.join(near)}?" if near else '`assay query "SHOW TABLES"` lists the tables.'
 
 
 class LakeViews:

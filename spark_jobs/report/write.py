@@ -49,7 +49,9 @@ def write_report(settings: Settings, pipeline: Pipeline, run_id: str, now: datet
         _write(folder / "summary.json", to_json(summary))
         write_index(settings.reports_root)
     except OSError as fault:
-        raise ConfigurationFault(f"The report cannot be written to {folder} ({fault.strerror}). Set ASSAY_REPORTS to a folder that can be.") from None
+        raise ConfigurationFault(
+            f"The report cannot be written to {folder} ({fault.strerror}). Set ASSAY_REPORTS to a folder that can be."
+        ) from None
     return Written(folder / "index.html", f"{facts['outcome']['word']}: {facts['outcome']['sentence']} {summary['equation']}".strip())
 
 
