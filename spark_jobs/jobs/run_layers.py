@@ -105,6 +105,8 @@ def _has_work(run: Run, layers: Sequence[Layer]) -> bool:
 
 def _warm_up_gates() -> None:
     """Importing Great Expectations takes seconds: beside the JVM's start, not after it."""
+    import pyspark.sql  # noqa: F401  # whole before the other thread asks for it: two threads in one package's import deadlock or fail
+
     from expectations.gate import warm_up
 
     threading.Thread(target=warm_up, name="gate-warm-up", daemon=True).start()
