@@ -51,7 +51,6 @@ def spark_task(pipeline: Pipeline, settings: Settings, *, task_id: str, doc: str
             # The system class path, not spark.jars: only from there can classes come out of the archive.
             "spark.driver.extraClassPath": f"{settings.home.absolute()}/jars/*",
             "spark.driver.extraJavaOptions": "{{ ti.xcom_pull(task_ids='discover')['java_options'] }}",
-            "spark.ui.enabled": "false",  # its web server would listen on all interfaces
         },
         driver_memory=settings.driver_memory,
         durable=False,  # a local driver dies with its task, so there is nothing to come back to

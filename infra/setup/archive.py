@@ -31,10 +31,10 @@ def ensure_archive(state: Path, java: Java, training: Sequence[str] = TRAINING) 
     """
     archive, key_file = state / "java" / "driver.jsa", state / "java" / "driver.key"
     key = archive_key(java, [state / "jars", spark_home() / "jars"], Path(training[0]))
-    if archive.is_file() and key_file.is_file() and key_file.read_text() == key:
+    class_path = state / "java" / "class_path"
+    if archive.is_file() and class_path.is_file() and key_file.is_file() and key_file.read_text() == key:
         return
-    print("Set-up: building the class-data archive, which makes each Spark start faster (about a minute) …", file=sys.stderr)
-    archive.unlink(missing_ok=True)
+    print("Set-up: building the class-data archive, which makes each Spark start faster (a minute or two) …", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=state) as scratch:
         fault = _train(state, java, [part.replace("{scratch}", scratch) for part in training], Path(scratch))
         fault = fault or _dump(state, java, Path(scratch))

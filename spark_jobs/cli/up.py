@@ -77,9 +77,11 @@ def _serve(settings: Settings, port: int) -> int:
     is_waiting = bool(seeded) or has_work(env, load_pipeline("cloudtrail"))
     say("Starting Airflow …")
     prepare_airflow(env, ends_stale_runs=True)
-    servers = {name: _start_server(name, arguments, env, home) for name, arguments in SERVERS.items()}
+    servers = {name: _start_server(name, env, home) for name in ("api-server", "dag-processor")}
     api = AirflowApi(port, USER, password)
     _wait(servers, home, api.is_up, "the API server did not answer")
+    # A task reports to the API server, so a scheduler that is quicker would see its first task fail.
+    servers |= {name: _start_server(name, env, home) for name in ("scheduler", "triggerer")}
     _wait(servers, home, lambda: api.dag(dag_id) is not None, "the DAG did not appear")
     say("")
     say(f"Airflow: {api.base}/dags/{dag_id}    user: {USER}    password: {password if is_new else f'in {home}/passwords.json'}", "bold")
@@ -119,11 +121,11 @@ def _follow(servers: dict[str, Popen[bytes]], home: Path, api: AirflowApi, dag_i
         time.sleep(0.5)
 
 
-def _start_server(name: str, arguments: list[str], env: Mapping[str, str], home: Path) -> Popen[bytes]:
+def _start_server(name: str, env: Mapping[str, str], home: Path) -> Popen[bytes]:
     log = _server_log(home, name)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
-        return start([str(Path(sys.executable).parent / "airflow"), *arguments], env=env, cwd=PROJECT, log=output)
+        return start([str(Path(sys.executable).parent / "airflow"), *SERVERS[name]], env=env, cwd=PROJECT, log=output)
 
 
 def _server_log(home: Path, name: str) -> Path:

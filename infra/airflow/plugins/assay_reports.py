@@ -44,18 +44,10 @@ Name = Annotated[str, UrlPath(max_length=250)]
 
 
 @app.get("/report/{dag_id}/{run_id}", dependencies=[seen_by_users])
-def open_report(dag_id: Name, run_id: Name) -> Response:
-    """Relative links inside the report need a folder-like address."""
-    return RedirectResponse(f"{quote(run_id, safe='')}/index.html", status_code=307)
-
-
-@app.get("/report/{dag_id}/{run_id}/{file:path}", dependencies=[seen_by_users])
-def serve_report(dag_id: Name, run_id: Name, file: str, session: SessionDep) -> Response:
-    """A file of the report of one run; 404 for anything that is not a file in its folder."""
+def find_report(dag_id: Name, run_id: Name, session: SessionDep) -> Response:
+    """Leads from a run to its report among all reports, where relative links to its siblings work."""
     page = _report_of(dag_id, run_id, session)
-    if page is None:
-        return HTMLResponse(NOT_YET, status_code=404, headers=HEADERS)
-    return _send(page.parent, page.name if file in ("", "index.html") else file)
+    return RedirectResponse(f"/assay/reports/{quote(page)}", status_code=307) if page else HTMLResponse(NOT_YET, 404, HEADERS)
 
 
 @app.get("/reports/", dependencies=[seen_by_users])
@@ -65,15 +57,15 @@ def serve_index(file: str = "index.html") -> Response:
     return _send(load_settings().reports_root, file or "index.html")
 
 
-def _report_of(dag_id: str, run_id: str, session: SessionDep) -> Path | None:
-    """The page named by the run's `report` task, if it is one of ours."""
+def _report_of(dag_id: str, run_id: str, session: SessionDep) -> str | None:
+    """The page that the run's `report` task named, as a path below the folder of reports; None if there is none there."""
     query = select(XComModel).where(XComModel.dag_id == dag_id, XComModel.run_id == run_id, XComModel.task_id == "report")
     row = session.scalars(query.where(XComModel.key == "return_value")).first()
     said = XComModel.deserialize_value(row) if row else None
     if not isinstance(said, dict) or not said.get("report"):
         return None
-    page = Path(said["report"]).resolve()
-    return page if page.is_relative_to(load_settings().reports_root.resolve()) and page.is_file() else None
+    page, root = Path(said["report"]).resolve(), load_settings().reports_root.resolve()
+    return str(page.relative_to(root)) if page.is_relative_to(root) and page.is_file() else None
 
 
 def _send(folder: Path, file: str) -> Response:
@@ -94,7 +86,7 @@ class AssayReports(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {
             "name": "Quality report",
-            "href": "/assay/report/{DAG_ID}/{RUN_ID}/index.html",
+            "href": "/assay/report/{DAG_ID}/{RUN_ID}",
             "destination": "dag_run",
             "url_route": "quality_report",
         },
