@@ -131,5 +131,5 @@ def bad_files() -> list[FileCase]:
         FileCase("deep_nesting", packed(document([one, deep_record(), three])), written=[one, deep_record(), three]),
         FileCase("very_deep_nesting", packed(document([deep_record(200_000), three])), written=[deep_record(200_000), three]),
         FileCase("long_string", packed(document([one, long_string])), written=[one, long_string]),
-        FileCase("rest_after_the_document", packed(whole + b"\n--\n"), written=good, quarantined=[("unreadable_remainder", b"--")], note="follows"),
+        FileCase("rest_after_the_document", packed(whole + b"\n--\n"), written=good, quarantined=[("unreadable_remainder", b"--")], note="something else"),
     ]  # fmt: skip

@@ -24,6 +24,8 @@ values = st.recursive(
 )
 records = st.lists(values, max_size=6)
 seeds = st.integers(0, 2**32)
+some = settings(deadline=None, max_examples=100)
+many = settings(deadline=None, max_examples=400)
 
 
 def split(content: bytes) -> Split:
@@ -63,6 +65,7 @@ def spaced_document(elements: list[str], chance: random.Random) -> tuple[bytes, 
     return content.encode(), [element.encode() for element in elements]
 
 
+@some
 @given(records, seeds)
 def test_valid_documents_give_the_exact_texts_on_both_paths(elements: list[Any], seed: int) -> None:
     chance = random.Random(seed)
@@ -75,6 +78,7 @@ def test_valid_documents_give_the_exact_texts_on_both_paths(elements: list[Any],
     assert slow.flaws == fast.flaws == {} and slow.notes == fast.notes == []
 
 
+@some
 @given(st.lists(st.tuples(st.sampled_from(["Records", "records", "a", "\u00e9", "Re\\u0063ords"]), values), max_size=5), seeds)
 def test_all_arrays_of_all_records_keys_are_found_and_no_others(members: list[tuple[str, Any]], seed: int) -> None:
     chance = random.Random(seed)
@@ -116,7 +120,7 @@ def damage(content: bytes, chance: random.Random) -> tuple[bytes, int]:
     return content, first
 
 
-@settings(max_examples=400)
+@many
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), values, min_size=1, max_size=3), min_size=1, max_size=5), seeds)
 def test_damage_never_raises_and_costs_no_record_before_it(elements: list[Any], seed: int) -> None:
     chance = random.Random(seed)
@@ -145,13 +149,14 @@ def assert_accounted_for(content: bytes, found: Split) -> None:
         assert text
         begin = content.index(text, at)
         between = content[at:begin]
-        assert at == 0 or not between.strip(b" \t\r\n,]}") or b":" in between
+        assert at == 0 or not between.strip(b" \t\r\n,]}{") or b":" in between
         at = begin + len(text)
         if index not in found.flaws:
             assert is_utf8(text)
             json.loads(text)
 
 
+@some
 @given(st.binary(max_size=60))
 @example(b"\xef\xbb\xbf")
 @example(b'{"Records":[1e')
@@ -164,10 +169,14 @@ def test_any_bytes_are_split_or_refused(content: bytes) -> None:
             assert fault.rule in {"empty_file", "not_json", "no_records_key", "records_not_array"}
 
 
+@many
 @given(seeds)
-@settings(max_examples=150)
 def test_one_damaged_record_does_not_cost_the_ones_behind_it(seed: int) -> None:
-    """Real records, one of them cut or overwritten in its middle: at least all others come out."""
+    """Whole records, one of them cut or overwritten in its middle: at least all others come out.
+
+    The one exception (5 of 40,000 seeds): a record that lost its closing brackets can be valid JSON with its siblings as parts of
+    itself and the document's last brackets as its own. Then they are in its text, and the document is noted to break off.
+    """
     chance = random.Random(seed)
     whole = [record_text(number) for number in range(8)]
     victim = chance.randrange(8)
@@ -177,7 +186,10 @@ def test_one_damaged_record_does_not_cost_the_ones_behind_it(seed: int) -> None:
     content = document([*whole[:victim], hurt, *whole[victim + 1 :]])
     found = split(content)
     others = [other for index, other in enumerate(whole) if index != victim]
-    assert [one for one in texts(found) if one in others] == others
+    alone = [one for one in texts(found) if one in others]
+    inside = [one for one in others if any(one != text and one in text for text in texts(found))]
+    assert sorted(alone + inside) == sorted(others)
+    assert not inside or "breaks off" in found.notes[0] or "cannot be divided" in found.notes[0]
     assert_accounted_for(content, found)
 
 
@@ -191,6 +203,8 @@ def test_one_damaged_record_does_not_cost_the_ones_behind_it(seed: int) -> None:
                      [b'{"a":2}', b'{"a":[{"b":1},{"a":"]}"}]}'], [("not_json_record", b'{"a":"}')], id="a string without an end"),
         pytest.param(b'{"Records":[{"a":1}}, {"a":2}, 5}]}', [b'{"a":1}', b'{"a":2}'],
                      [("not_json_record", b"}"), ("not_json_record", b"5}")], id="a brace too many"),
+        pytest.param(b'{"Records":[{"a":1}]}"x,{"a":2}],"b":2}', [b'{"a":1}', b'{"a":2}'], [("not_json_record", b'"x')], id="an end too early"),
+        pytest.param(b'{"Records":[{"a":1}]} {"a":2},{"a":3}]}', [b'{"a":1}', b'{"a":2}', b'{"a":3}'], [], id="an end too early, then a record"),
         pytest.param(b'{"Records":[,1,,2,]}', [b"1", b"2"], [], id="commas too many"),
         pytest.param(b'{"Records":[NaN,Infinity,-1,01,1.,"\x01"]}', [b"-1"],
                      [("not_json_record", bad) for bad in (b"NaN", b"Infinity", b"01", b"1.", b'"\x01"')], id="not JSON though some parsers take it"),
@@ -246,6 +260,7 @@ def test_damage_made_to_waste_time_is_given_up(content: bytes, monkeypatch: pyte
     assert sum(memoryview(piece).nbytes for piece in found.pieces) >= 0.3 * len(content)
 
 
+@some
 @given(values, seeds)
 def test_extents_end_where_the_value_ends(value: Any, seed: int) -> None:
     chance = random.Random(seed)
