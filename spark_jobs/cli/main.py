@@ -28,6 +28,21 @@ class Commands(TyperGroup):
         except BrokenPipeError:  # `assay files | head`: the reader has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
+        except Exception as fault:
+            if not _is_of_storage(fault):
+                raise  # not foreseen: the whole trace is wanted
+            complain(f"The lake cannot be read or written: {_first_line(fault)} Nothing was changed; see ASSAY_LAKE and its permissions.")
+            raise typer.Exit(1) from None
+
+
+def _is_of_storage(fault: Exception) -> bool:
+    """True for what the file systems and delta-rs raise: no such place, no permission, a damaged log."""
+    return isinstance(fault, OSError) or type(fault).__module__.split(".")[0] in ("deltalake", "_internal")
+
+
+def _first_line(fault: Exception) -> str:
+    text = (str(fault).strip().splitlines() or [type(fault).__name__])[0].rstrip(".")
+    return f"{text}."
 
 
 app = typer.Typer(

@@ -50,9 +50,14 @@ def lag_in_words(lag: dict[str, Any]) -> str:
     """`2 files, 1.3 MB, 4 min`, or `nothing`."""
     if not (lag["files"] or lag["rows"]):
         return "nothing"
-    parts = [f"{lag['rows']:,} rows" if lag["rows"] else "", f"{lag['files']:,} files" if lag["files"] else ""]
+    parts = [counted(lag["rows"], "row") if lag["rows"] else "", counted(lag["files"], "file") if lag["files"] else ""]
     parts += [bytes_in_words(lag["bytes"]) if lag["bytes"] else "", minutes_in_words(lag["minutes"]) if lag["minutes"] else ""]
     return ", ".join(part for part in parts if part)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2,000 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def bytes_in_words(count: int) -> str:

@@ -18,12 +18,12 @@ FORMAT = 1  # of report.json; raised when a field changes its meaning
 BUSIEST = 8  # rows of each gold table; the tables themselves have all
 
 _RUNS_SQL = """
-SELECT pipeline, run_id, max(at) AS at FROM (
-    SELECT pipeline, run_id, max(finished_at) AS at FROM _ops.books GROUP BY ALL
+SELECT pipeline, run_id, max(moment) AS moment FROM (
+    SELECT pipeline, run_id, max(finished_at) AS moment FROM _ops.books GROUP BY ALL
     UNION ALL SELECT pipeline, run_id, max(evaluated_at) FROM _ops.verdicts GROUP BY ALL
     UNION ALL SELECT pipeline, run_id, max(read_at) FROM _ops.file_outcomes GROUP BY ALL
     UNION ALL SELECT pipeline, run_id, max(listed_at) FROM _ops.files GROUP BY ALL
-) WHERE pipeline IN ({pipelines}) AND NOT starts_with(run_id, 'retry__') GROUP BY ALL ORDER BY at DESC, run_id DESC LIMIT 1
+) WHERE pipeline IN ({pipelines}) AND NOT starts_with(run_id, 'retry__') GROUP BY ALL ORDER BY moment DESC, run_id DESC LIMIT 1
 """
 
 
