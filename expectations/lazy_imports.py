@@ -1,9 +1,9 @@
 """Keeps Great Expectations' import short.
 
-Measured shares of its 7 s of processor time: scipy.stats 1.5 s and altair 0.6 s (one expectation each needs them, neither is ours),
-sqlalchemy 0.9 s, pyspark.ml 0.4 s, botocore 0.2 s (for other data sources). Those it imports unconditionally get a stand-in that
-becomes the real module when its first attribute is asked for; those it treats as optional are answered with ModuleNotFoundError,
-which it handles as "not installed". The latter only for the thread that imports, and only while it does.
+Measured: 5.8 s of processor time as it is, 2.8 s this way. Left out are scipy.stats (1.5 s) and altair (0.6 s), which one expectation
+each needs and we never use, and sqlalchemy (0.9 s), pyspark.ml (0.4 s) and botocore (0.2 s), which serve other data sources. What it
+imports unconditionally gets a stand-in that fetches the real module when an attribute of it is first asked for; what it treats as
+optional is answered with ModuleNotFoundError, which it takes for "not installed" — only for the thread that imports, only meanwhile.
 
 Why not importlib.util.LazyLoader: before Python 3.12 the import statement itself touches the module's `__spec__`, which loads it.
 """

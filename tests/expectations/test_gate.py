@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import socket
 from dataclasses import replace
 from typing import Any
 
@@ -184,6 +187,42 @@ def test_an_expectation_of_great_expectations_itself_can_stand_in_a_suite(spark:
     assert verdict.checks[1].unexpected_count == 3
     assert verdict.checks[1].sample[0] == "us*********-1"
     assert replace(silver(), without=("aws_region",)).judge(spark, ANY, suite_of(theirs)).outcome == "stop"
+
+
+@pytest.mark.parametrize(("good", "queries"), [(bronze, 2), (silver, 1), (denied, 1)])
+def test_a_batch_that_passes_costs_one_query_and_bronze_one_more_for_its_files(spark: SparkSession, good: Any, queries: int) -> None:
+    """Without adaptive execution, as here, a query is one Spark job."""
+    group = f"count jobs of {good.__name__}"
+    spark.sparkContext.setJobGroup(group, "")
+    try:
+        assert good().judge(spark).outcome == "pass"
+    finally:
+        spark.sparkContext.setJobGroup("", "")
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(group)) == queries
+
+
+def test_nothing_about_a_batch_leaves_the_machine(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses: list[Any] = []
+    connect = socket.socket.connect
+
+    def noted(this: socket.socket, address: Any) -> None:
+        addresses.append(address)
+        connect(this, address)
+
+    monkeypatch.setattr(socket.socket, "connect", noted)
+    silver().row(account_id="x").judge(spark)
+    assert all(address[0] in ("127.0.0.1", "::1", "localhost") for address in addresses), addresses
+    assert os.environ["GX_ANALYTICS_ENABLED"] == "False"
+
+
+def test_batches_judged_before_are_not_kept_in_memory(spark: SparkSession) -> None:
+    """A continuous job judges thousands of batches in one process."""
+    from great_expectations.execution_engine import SparkDFExecutionEngine
+
+    for _ in range(3):
+        silver().judge(spark)
+    gc.collect()
+    assert sum(isinstance(thing, SparkDFExecutionEngine) for thing in gc.get_objects()) <= 1
 
 
 def test_great_expectations_leaves_the_callers_cache_alone(spark: SparkSession) -> None:

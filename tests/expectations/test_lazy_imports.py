@@ -60,11 +60,6 @@ print(*found)
     assert run(code) == "sqlalchemy not here"
 
 
-def test_nothing_is_sent_home() -> None:
-    code = "import expectations.gx, os; from great_expectations.analytics.config import ENV_CONFIG as c; print(c.gx_analytics_enabled)"
-    assert run(code) == "False"
-
-
 def test_warm_up_imports_beside_the_caller() -> None:
     code = "import sys; from expectations.gate import warm_up; warm_up().join(); print('expectations.validation' in sys.modules)"
     assert run(code) == "True"
