@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 import msgspec
 
@@ -35,6 +36,9 @@ def split_document(document: bytes | bytearray, *, records_key: str, max_records
                 split.flaws[index] = flaw
     if begin:
         split.notes.insert(0, "a byte order mark at the beginning was left out")
+    if split.flaws:
+        rules = Counter(rule for rule, _ in split.flaws.values())
+        split.notes.append("quarantined: " + ", ".join(f"{count} {rule}" for rule, count in sorted(rules.items())))
     return split
 
 

@@ -88,6 +88,7 @@ def bad_files() -> list[FileCase]:
     surrogate = b'{"eventVersion":"1.11","eventID":"e","text":"\\ud800"}'
     long_string = b'{"eventVersion":"1.11","text":"' + b"x" * 20_000_000 + b'"}'
     not_text = b'{"eventVersion":"1.11","text":"\xff\xfe"}'
+    unended = two.replace(b'"eventTime":"', b'"eventTime":', 1)
     other = b'{"eventVersion":"1.11","eventID":}'
     return [
         FileCase("empty", b"", "empty_file"),
@@ -109,27 +110,32 @@ def bad_files() -> list[FileCase]:
                  quarantined=[("unreadable_remainder", three[: len(three) - 198])], note="cannot be divided"),
         FileCase("plain_truncated_between_records", whole[: -len(three) - 2], suffix=".json", written=good[:2], note="breaks off"),
         FileCase("byte_order_mark", packed(b"\xef\xbb\xbf" + whole), written=good, note="byte order mark"),
-        FileCase("invalid_utf8", packed(document([one, not_text, three])), written=[one, three], quarantined=[("invalid_utf8", not_text)]),
+        FileCase("invalid_utf8", packed(document([one, not_text, three])), written=[one, three],
+                 quarantined=[("invalid_utf8", not_text)]),
         FileCase("no_records_key", packed(b'{"digestEndTime":"2024-05-01T12:00:00Z"}'), "no_records_key"),
         FileCase("array_without_key", packed(b"[" + one + b"]"), "no_records_key"),
-        FileCase("two_records_keys", packed(whole[:-1] + b',"Records":[' + two + b"]}"), written=[*good, two], note="2 arrays"),
+        FileCase("two_records_keys", packed(whole[:-1] + b',"Records":[' + two + b"]}"),
+                 written=[*good, two], note="2 arrays"),
         FileCase("other_keys_beside", packed(b'{"a":{"Records":[1]},' + whole[1:-1] + b',"b":2}'), written=good, note="not read: a, b"),
         FileCase("records_not_array", packed(b'{"Records":{"eventVersion":"1.11"}}'), "records_not_array"),
         FileCase("records_null", packed(b'{"Records":null}'), "records_not_array"),
         FileCase("not_json", packed(b"<html>moved</html>"), "not_json"),
         FileCase("damage_before_the_records", packed(b'{"a":,' + whole[1:]), "not_json"),
         FileCase("no_records", packed(document([]))),
-        FileCase("records_that_are_no_objects", packed(document([one, b"5", b'"x"', b"null", b"[]"])), written=[one, b"5", b'"x"', b"null", b"[]"]),
+        FileCase("records_that_are_no_objects", packed(document([one, b"5", b'"x"', b"null", b"[]"])),
+                 written=[one, b"5", b'"x"', b"null", b"[]"]),
         FileCase("garbage_between_commas", packed(document([one, b"garbage", other, three])), written=[one, three],
                  quarantined=[("not_json_record", b"garbage"), ("not_json_record", other)]),
-        FileCase("string_without_end", packed(document([one, two.replace(b'"eventTime":"', b'"eventTime":', 1), three])), written=[one, three],
-                 quarantined=[("not_json_record", two.replace(b'"eventTime":"', b'"eventTime":', 1))]),
-        FileCase("last_brace_missing", packed(document([one, two[:-1], three])), written=[one, three], quarantined=[("not_json_record", two[:-1])]),
+        FileCase("string_without_end", packed(document([one, unended, three])), written=[one, three],
+                 quarantined=[("not_json_record", unended)]),
+        FileCase("last_brace_missing", packed(document([one, two[:-1], three])), written=[one, three],
+                 quarantined=[("not_json_record", two[:-1])]),
         FileCase("comma_missing", packed(b'{"Records":[' + one + b" " + two + b"]}"), written=[one, two], note="1 comma(s)"),
         FileCase("duplicate_keys_in_a_record", packed(document([b'{"a":1,"a":2}'])), written=[b'{"a":1,"a":2}']),
         FileCase("lone_surrogate", packed(document([one, surrogate, three])), written=[one, surrogate, three]),
         FileCase("deep_nesting", packed(document([one, deep_record(), three])), written=[one, deep_record(), three]),
         FileCase("very_deep_nesting", packed(document([deep_record(200_000), three])), written=[deep_record(200_000), three]),
         FileCase("long_string", packed(document([one, long_string])), written=[one, long_string]),
-        FileCase("rest_after_the_document", packed(whole + b"\n--\n"), written=good, quarantined=[("unreadable_remainder", b"--")], note="something else"),
+        FileCase("rest_after_the_document", packed(whole + b"\n--\n"), written=good, quarantined=[("unreadable_remainder", b"--")],
+                 note="something else"),
     ]  # fmt: skip

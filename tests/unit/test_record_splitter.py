@@ -47,11 +47,16 @@ def flaws(found: Split) -> list[tuple[str, bytes]]:
 
 def written(value: Any, chance: random.Random) -> str:
     """JSON text of a value with white space wherever it may be, and characters escaped or not."""
-    space = lambda: "".join(chance.choices(" \t\r\n", k=chance.choice((0, 0, 0, 1, 3))))
+
+    def space() -> str:
+        return "".join(chance.choices(" \t\r\n", k=chance.choice((0, 0, 0, 1, 3))))
+
     if isinstance(value, list):
         return "[" + space() + ",".join(space() + written(inner, chance) + space() for inner in value) + "]"
     if isinstance(value, dict):
-        members = (space() + written(key, chance) + space() + ":" + space() + written(inner, chance) + space() for key, inner in value.items())
+        members = (
+            space() + written(key, chance) + space() + ":" + space() + written(inner, chance) + space() for key, inner in value.items()
+        )
         return "{" + space() + ",".join(members) + "}"
     if isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value):
         return json.dumps(value, ensure_ascii=chance.random() < 0.5)
@@ -59,7 +64,9 @@ def written(value: Any, chance: random.Random) -> str:
 
 
 def spaced_document(elements: list[str], chance: random.Random) -> tuple[bytes, list[bytes]]:
-    pad = lambda: "".join(chance.choices(" \t\r\n", k=chance.choice((0, 0, 1, 2))))
+    def pad() -> str:
+        return "".join(chance.choices(" \t\r\n", k=chance.choice((0, 0, 1, 2))))
+
     body = ",".join(pad() + element + pad() for element in elements)
     content = pad() + "{" + pad() + '"Records"' + pad() + ":" + pad() + "[" + body + pad() + "]" + pad() + "}" + pad()
     return content.encode(), [element.encode() for element in elements]
@@ -182,7 +189,11 @@ def test_one_damaged_record_does_not_cost_the_ones_behind_it(seed: int) -> None:
     victim = chance.randrange(8)
     text = whole[victim]
     at, size = chance.randrange(20, len(text) - 20), chance.randint(1, 15)
-    hurt = text[:at] + bytes(chance.choices(b'"{}[],:x\x00', k=size)) + text[at + size :] if chance.random() < 0.5 else text[:at] + text[at + size :]
+    hurt = (
+        text[:at] + bytes(chance.choices(b'"{}[],:x\x00', k=size)) + text[at + size :]
+        if chance.random() < 0.5
+        else text[:at] + text[at + size :]
+    )
     content = document([*whole[:victim], hurt, *whole[victim + 1 :]])
     found = split(content)
     others = [other for index, other in enumerate(whole) if index != victim]
@@ -198,21 +209,27 @@ def test_one_damaged_record_does_not_cost_the_ones_behind_it(seed: int) -> None:
     [
         pytest.param(b'{"Records":[{"a":1}],{"a":2}]}', [b'{"a":1}', b'{"a":2}'], [], id="a bracket too many"),
         pytest.param(b'{"Records":[{a":1},{"a":2},{"a":[{"b":1},{"b":1}]},{"a":3}]}',
-                     [b'{"a":2}', b'{"a":[{"b":1},{"b":1}]}', b'{"a":3}'], [("not_json_record", b'{a":1}')], id="the first key of the first record"),
+                     [b'{"a":2}', b'{"a":[{"b":1},{"b":1}]}', b'{"a":3}'], [("not_json_record", b'{a":1}')],
+                     id="the first key of the first record"),
         pytest.param(b'{"Records":[{"a":"},{"a":2},{"a":[{"b":1},{"a":"]}"}]}]}',
                      [b'{"a":2}', b'{"a":[{"b":1},{"a":"]}"}]}'], [("not_json_record", b'{"a":"}')], id="a string without an end"),
         pytest.param(b'{"Records":[{"a":1}}, {"a":2}, 5}]}', [b'{"a":1}', b'{"a":2}'],
                      [("not_json_record", b"}"), ("not_json_record", b"5}")], id="a brace too many"),
-        pytest.param(b'{"Records":[{"a":1}]}"x,{"a":2}],"b":2}', [b'{"a":1}', b'{"a":2}'], [("not_json_record", b'"x')], id="an end too early"),
-        pytest.param(b'{"Records":[{"a":1}]} {"a":2},{"a":3}]}', [b'{"a":1}', b'{"a":2}', b'{"a":3}'], [], id="an end too early, then a record"),
+        pytest.param(b'{"Records":[{"a":1}]}"x,{"a":2}],"b":2}', [b'{"a":1}', b'{"a":2}'], [("not_json_record", b'"x')],
+                     id="an end too early"),
+        pytest.param(b'{"Records":[{"a":1}]} {"a":2},{"a":3}]}', [b'{"a":1}', b'{"a":2}', b'{"a":3}'], [],
+                     id="an end too early, then a record"),
         pytest.param(b'{"Records":[,1,,2,]}', [b"1", b"2"], [], id="commas too many"),
         pytest.param(b'{"Records":[NaN,Infinity,-1,01,1.,"\x01"]}', [b"-1"],
-                     [("not_json_record", bad) for bad in (b"NaN", b"Infinity", b"01", b"1.", b'"\x01"')], id="not JSON though some parsers take it"),
+                     [("not_json_record", bad) for bad in (b"NaN", b"Infinity", b"01", b"1.", b'"\x01"')],
+                     id="not JSON though some parsers take it"),
         pytest.param(b'{"Records":[1' + b"2" * 6_000 + b"]}", [b"1" + b"2" * 6_000], [], id="a long number"),
         pytest.param(b'{"Records":[12', [], [("unreadable_remainder", b"12")], id="a number that may go on"),
         pytest.param(b'{"Records":["\xed\xa0\x80","\xc0\xaf","\xe2\x82"]}', [],
-                     [("invalid_utf8", bad) for bad in (b'"\xed\xa0\x80"', b'"\xc0\xaf"', b'"\xe2\x82"')], id="surrogate, overlong and cut UTF-8"),
-        pytest.param(b'{"Records":[1]}{"Records":', [b"1"], [("unreadable_remainder", b'"Records":')], id="a second document that breaks off"),
+                     [("invalid_utf8", bad) for bad in (b'"\xed\xa0\x80"', b'"\xc0\xaf"', b'"\xe2\x82"')],
+                     id="surrogate, overlong and cut UTF-8"),
+        pytest.param(b'{"Records":[1]}{"Records":', [b"1"], [("unreadable_remainder", b'"Records":')],
+                     id="a second document that breaks off"),
     ],
 )  # fmt: skip
 def test_damage(content: bytes, expected: list[bytes], quarantined: list[tuple[str, bytes]]) -> None:
