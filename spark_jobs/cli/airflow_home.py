@@ -10,9 +10,10 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import TextIO
 
 from spark_jobs.io.java_options import LAUNCHER
 from spark_jobs.spec.errors import ConfigurationFault
@@ -90,19 +91,25 @@ def _configuration(settings: Settings, home: Path, port: int) -> dict[str, str]:
 def _secret(home: Path, name: str) -> str:
     """A random secret of this installation, made once and readable by its owner alone."""
     file = home / f"{name}.secret"
-    if file.exists():
-        return file.read_text()
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        with suppress(FileExistsError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
             opened.write(secrets.token_urlsafe(32))
-    except FileExistsError:
-        pass
+        return file.read_text()
     except OSError as fault:
-        raise ConfigurationFault(
-            f"The state folder {home} cannot be written ({fault.strerror}); set ASSAY_HOME to a folder that can."
-        ) from None
-    return file.read_text()
+        raise _unwritable(home, fault) from None
+
+
+def _lock_file(home: Path) -> TextIO:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        return (home / "in_use").open("a+")
+    except OSError as fault:
+        raise _unwritable(home, fault) from None
+
+
+def _unwritable(home: Path, fault: OSError) -> ConfigurationFault:
+    return ConfigurationFault(f"The state folder {home} cannot be written ({fault.strerror}); set ASSAY_HOME to a folder that can.")
 
 
 @contextmanager
@@ -111,9 +118,7 @@ def only_one(settings: Settings, command: str) -> Iterator[None]:
 
     Two would run the same tasks twice: a scheduler takes up any run it finds in the database.
     """
-    home = airflow_home(settings)
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / "in_use").open("a+") as lock:
+    with _lock_file(airflow_home(settings)) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
