@@ -30,9 +30,14 @@ if [ -z "$uv" ]; then
   [ -n "$python" ] || fail "no Python from 3.11 to 3.13 was found on PATH; install one (for example python3.12 with its venv module) and try again."
   say "Set-up: fetching uv, the package installer …"
   "$python" -m venv "$state/bootstrap" || fail "$python cannot make a virtual environment; install its venv module (on Debian: apt install python3-venv)."
-  "$state/bootstrap/bin/pip" install --quiet "uv>=0.9" || fail "uv could not be fetched from the Python package index; check the network and try again."
+  "$state/bootstrap/bin/pip" install --quiet --disable-pip-version-check "uv>=0.9" || fail "uv could not be fetched from the Python package index; check the network and try again."
   uv="$state/bootstrap/bin/uv"
 fi
+
+# uv brings its own list of certificate authorities; a company's proxy is signed by one that only the machine's list has.
+for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
+  if [ -z "${SSL_CERT_FILE:-}" ] && [ -r "$bundle" ]; then export SSL_CERT_FILE="$bundle"; fi
+done
 
 say "Set-up: installing the locked environment (about 1.5 GB the first time) …"
 UV_PROJECT_ENVIRONMENT="$state/venv" "$uv" sync --frozen --quiet ${python:+--python "$(command -v "$python")"} \
