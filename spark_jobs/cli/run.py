@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from spark_jobs.cli.airflow_home import PROJECT, airflow_environment, airflow_home, only_one, prepare_airflow
@@ -45,57 +45,69 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(settings: Settings, pipeline: Pipeline, *, own_files: bool) -> int:
+    """Each run there is a reason for, then the figures; raises RunFailed or BooksUnbalanced after the figures are shown."""
     began = time.time()
     env = airflow_environment(settings)
-    results: list[DagRunResult] = []
-    for announce in [_announce_own] if own_files else [_deliver_first, _deliver_rest]:
-        sentence = announce(settings)
-        if not sentence:
-            continue
-        results.append(_one_run(settings, pipeline, env, sentence))
-    if not results:  # all of the sample has been delivered before
-        if not has_work(env, pipeline):
-            return 0
-        results.append(_one_run(settings, pipeline, env, "Going on where the last run stopped."))
-    return _conclude(settings, pipeline, [result.run_id for result in results], time.time() - began)
+    run_ids: list[str] = []
+    failure = ""
+    for reason in _reasons(settings, pipeline, env, own_files=own_files):
+        result, failure = _one_run(settings, pipeline, env, reason)
+        run_ids += [result.run_id] if result.run_id else []
+        if failure:
+            break
+    unbalanced = _show_figures(settings, pipeline, run_ids) if run_ids else []
+    if failure:
+        raise RunFailed(failure)
+    if unbalanced:
+        raise BooksUnbalanced(f"The books of {', '.join(unbalanced)} do not balance; `assay books` shows each batch.")
+    if run_ids:
+        say(f"Done in {time.time() - began:.0f} s. Next: `make status`, `make up`, or a question of your own:")
+        say(f'  .assay/venv/bin/assay query "select * from {pipeline.silver_table} limit 5"')
+    return 0
 
 
-def _announce_own(settings: Settings) -> str:
-    """Own files: look first, since Airflow takes seconds to start and a wrong folder or nothing new is known at once."""
-    place = settings.landing_root
-    if "://" not in place and not os.access(place, os.R_OK | os.X_OK):
-        state = (
-            "cannot be read; change its permissions" if Path(place).exists() else "does not exist; give the folder that holds the log files"
-        )
-        raise ConfigurationFault(f"The landing folder {place} {state}, as in: make run FILES=/path/to/AWSLogs")
-    return f"Files from {place}." if has_work(airflow_environment(settings), load_pipeline("cloudtrail")) else ""
+def _reasons(settings: Settings, pipeline: Pipeline, env: dict[str, str], *, own_files: bool) -> Iterator[str]:
+    """A sentence for each run to make: the sample's deliveries that had not landed yet, else whatever discover finds to do.
+
+    Discover is asked first, since Airflow takes seconds to start, and a wrong folder or nothing new is known at once.
+    """
+    if own_files:
+        _check_readable(settings.landing_root)
+    else:
+        parts = zip(("First delivery: {} files have landed.", "Second delivery: {} more files have landed."), deliveries(), strict=True)
+        landed = 0
+        for sentence, files in parts:
+            if count := deliver(settings, files):
+                landed += count
+                yield sentence.format(count)
+        if landed:
+            return
+    if has_work(env, pipeline):
+        yield f"Reading {settings.landing_root}."
 
 
-def _deliver_first(settings: Settings) -> str:
-    count = deliver(settings, deliveries()[0])
-    return f"First delivery: {count} files have landed." if count else ""
+def _check_readable(place: str) -> None:
+    if "://" in place or os.access(place, os.R_OK | os.X_OK):
+        return
+    state = "cannot be read; change its permissions" if Path(place).exists() else "does not exist; give the folder that holds the log files"
+    raise ConfigurationFault(f"The landing folder {place} {state}, as in: make run FILES=/path/to/AWSLogs")
 
 
-def _deliver_rest(settings: Settings) -> str:
-    count = deliver(settings, deliveries()[1])
-    return f"Second delivery: {count} more files have landed." if count else ""
-
-
-def _one_run(settings: Settings, pipeline: Pipeline, env: dict[str, str], sentence: str) -> DagRunResult:
-    """One run of the DAG, and the newest windows after it; raises RunFailed with the failed task's sentence."""
+def _one_run(settings: Settings, pipeline: Pipeline, env: dict[str, str], reason: str) -> tuple[DagRunResult, str]:
+    """One run of the DAG, shown as it goes, and the newest windows after it; with a sentence if it failed."""
     from spark_jobs.cli.summary import counts_by_window
 
     say("")
-    say(sentence, "bold")
+    say(reason, "bold")
     prepare_airflow(env)
     log = airflow_home(settings) / "logs" / "runs" / f"{time.strftime('%Y%m%dT%H%M%S')}.log"
     result = run_dag(f"{pipeline.name}_hourly", env, log)
     if result.exit_code:
-        raise RunFailed(f"The run failed: {result.failure or _last_line(log)} The whole log is in {log}.")
+        return result, f"The run failed: {(result.failure or _last_line(log)).rstrip('.')}. The whole log is in {log}."
     windows = ", ".join(f"{start:%Y-%m-%d %H:%M} → {count:,}" for start, count in counts_by_window(settings, pipeline))
     if windows:
         say(f"  Events by hour now: {windows}")
-    return result
+    return result, ""
 
 
 def has_work(env: dict[str, str], pipeline: Pipeline) -> bool:
@@ -120,13 +132,14 @@ def has_work(env: dict[str, str], pipeline: Pipeline) -> bool:
     return bool(said["has_work"])
 
 
-def _conclude(settings: Settings, pipeline: Pipeline, run_ids: list[str], seconds: float) -> int:
-    """The figures, where to look, what to type next; raises BooksUnbalanced."""
+def _show_figures(settings: Settings, pipeline: Pipeline, run_ids: list[str]) -> list[str]:
+    """Books, gates, the busiest rows and where the report is; returns the tables whose books do not balance."""
     from spark_jobs.cli.summary import BOOK_COLUMNS, books_by_table, busiest_rows, gates_of
 
     books = books_by_table(settings, pipeline, run_ids)
     say("")
-    print_table(books, BOOK_COLUMNS, title="The books of this run", styles={"yes": "green", "no": "bold red"})
+    if books:
+        print_table(books, BOOK_COLUMNS, title="The books", styles={"yes": "green", "no": "bold red"})
     gates = gates_of(settings, run_ids)
     passed = [gate for gate in gates if gate["outcome"] == "pass"]
     say(f"Gates: {len(passed)} of {len(gates)} suites passed, {sum(gate['expectations'] for gate in gates)} expectations evaluated.")
@@ -140,12 +153,7 @@ def _conclude(settings: Settings, pipeline: Pipeline, run_ids: list[str], second
     report = settings.reports_root / "index.html"
     if report.exists():
         say(f"Report: {report}")
-    say(f"Done in {seconds:.0f} s. Next: `make status`, `make up`, or a question of your own:")
-    say(f'  .assay/venv/bin/assay query "select * from {pipeline.silver_table} limit 5"')
-    unbalanced = [row["table"] for row in books if not row["is_balanced"]]
-    if unbalanced:
-        raise BooksUnbalanced(f"The books of {', '.join(unbalanced)} do not balance; `assay books` shows each batch.")
-    return 0
+    return [row["table"] for row in books if not row["is_balanced"]]
 
 
 def _last_line(log: Path) -> str:
