@@ -35,6 +35,7 @@ class LandingFolder:
 
     def __init__(self, root: str) -> None:
         self.root = root
+        self.refused: list[str] = []  # folders below it that this user may not list; what lies in them is not listed yet
         self._fs, self._path = storage(root)
         self._fs.invalidate_cache()
         try:
@@ -76,14 +77,34 @@ class LandingFolder:
                         return
 
     def _folders(self, folder: str) -> list[str]:
-        listed = self._fs.ls(folder, detail=True)
-        return [str(info["name"]).rstrip("/").rsplit("/", 1)[-1] for info in listed if info["type"] == "directory"]
+        return [str(info["name"]).rstrip("/").rsplit("/", 1)[-1] for info in self._listing(folder) if info["type"] == "directory"]
 
     def _objects(self, folder: str, deep: bool = True) -> Iterator[ListedObject]:
-        found = self._fs.find(folder, maxdepth=None if deep else 1, detail=True)
+        if "file" in self._fs.protocol:  # fsspec's own `find` leaves out folders that it may not list, without a word
+            found = {str(info["name"]): info for info in self._below(folder, deep)}
+        else:
+            found = self._fs.find(folder, maxdepth=None if deep else 1, detail=True)
         for path in sorted(found):
             if listed := listed_object(self._fs, self._path, found[path]):
                 yield listed
+
+    def _below(self, folder: str, deep: bool) -> Iterator[dict[str, Any]]:
+        for info in self._listing(folder):
+            if info["type"] != "directory":
+                yield info
+            elif deep:
+                yield from self._below(str(info["name"]), deep)
+
+    def _listing(self, folder: str) -> list[dict[str, Any]]:
+        try:
+            listed: list[dict[str, Any]] = self._fs.ls(folder, detail=True)
+        except PermissionError:
+            if folder not in self.refused:
+                self.refused.append(folder)
+            return []
+        except FileNotFoundError:  # it was removed since its parent was listed
+            return []
+        return listed
 
 
 def listed_object(fs: AbstractFileSystem, root: str, info: dict[str, Any]) -> ListedObject | None:

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -82,6 +83,10 @@ class Lease:
                 file.write(json.dumps(asdict(self._me)).encode())
         except FileExistsError:
             raise LeaseHeld(f"{self.table} was taken by another writer at this very moment; run again when it has ended.") from None
+        except OSError:  # the disk is full: an epoch without a holder would keep everybody out until it lapses
+            with suppress(OSError):
+                self._fs.rm_file(self._path(epoch + 1))
+            raise
         self.epoch = epoch + 1
         for old in range(max(1, epoch - 2 * KEPT_EPOCHS), epoch + 1 - KEPT_EPOCHS):
             if self._fs.exists(self._path(old)):
@@ -128,11 +133,11 @@ class Lease:
         epoch = max(self._epochs(), default=0)
         if not epoch:
             return 0, None
-        content = self._fs.cat_file(self._path(epoch))
-        if not content:  # created a moment ago, its owner has yet to write itself in
+        try:
+            return epoch, Holder(**json.loads(self._fs.cat_file(self._path(epoch))))
+        except ValueError:  # created a moment ago, its owner has yet to write itself in
             written = self._fs.modified(self._path(epoch)).timestamp()
             return epoch, Holder("a writer that is just starting", "?", 0, 0.0, written)
-        return epoch, Holder(**json.loads(content))
 
 
 class Leases:
@@ -164,7 +169,8 @@ class Leases:
         self._done.set()
         self._renewer.join()
         for lease in self._leases:
-            lease.release()
+            with suppress(OSError):  # it lapses by itself, and what ended the run is what must be told
+                lease.release()
 
     def check(self) -> None:
         for lease in self._leases:
@@ -182,3 +188,5 @@ class Leases:
                     if self._on_lost:
                         self._on_lost(lost)
                     return
+                except OSError:
+                    continue  # the disk may have room again before the lease lapses; `check` is asked before each commit anyway

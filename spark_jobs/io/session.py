@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from spark_jobs.io.java import check_java
 from spark_jobs.spec.errors import ConfigurationFault
 from spark_jobs.spec.settings import Settings
 
@@ -52,6 +53,9 @@ def open_session(settings: Settings, name: str, *, small: bool) -> SparkSession:
     if "SPARK_ENV_LOADED" not in os.environ:  # started as plain Python, not by spark-submit, which brings master, jars and memory itself
         from spark_jobs.io.java_options import archive_options, driver_class_path
 
+        check_java(os.environ)
+        if not list((settings.home.absolute() / "jars").glob("delta-spark_*.jar")):
+            raise ConfigurationFault(f"The Delta jars are not in {settings.home.absolute()}/jars. Run `make setup`, which fetches them.")
         builder = (
             builder.master(settings.master)
             .config("spark.driver.memory", settings.driver_memory)

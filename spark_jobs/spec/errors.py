@@ -39,6 +39,12 @@ class BooksUnbalanced(AssayError):
     exit_code = 5
 
 
+class StorageFault(AssayError):
+    """The machine refused: the disk is full, a folder may not be written, the memory did not suffice. Running again continues."""
+
+    exit_code = 7
+
+
 class GateStopped(AssayError):
     """A suite failed with the policy `stop`: nothing of the batch is committed."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -77,8 +80,18 @@ def _absolute(place: str) -> str:
 
 def load_settings(**overrides: object) -> Settings:
     """Settings from the environment; raises ConfigurationFault with one sentence per wrong value."""
+    _refuse_misspelt(os.environ)
     try:
         return Settings(**overrides)  # type: ignore[arg-type]  # pydantic validates what it is given
     except ValidationError as fault:
-        wrong = "; ".join(f"ASSAY_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}" for e in fault.errors())
+        said = [(str(e["loc"][0]).upper(), e.get("input"), e["msg"].removeprefix("Value error, ").rstrip(".")) for e in fault.errors()]
+        wrong = "; ".join(f"ASSAY_{name}={value!r}: {what}" for name, value, what in said)
         raise ConfigurationFault(f"A setting is not usable: {wrong}.") from None
+
+
+def _refuse_misspelt(names: Iterable[str]) -> None:
+    """A misspelt setting would be ignored in silence. Other programs' variables with our prefix are not like any setting, and pass."""
+    known = [f"ASSAY_{field.upper()}" for field in Settings.model_fields]
+    for name in names:
+        if name.startswith("ASSAY_") and name not in known and (meant := get_close_matches(name, known, 1, cutoff=0.88)):
+            raise ConfigurationFault(f"{name} is not a setting. Did you mean {meant[0]}?")

@@ -24,6 +24,7 @@ _MEASURES = {
     ),
     "gold.cloudtrail_denied_15m": (("account_id", "principal_arn"), ("denied_count",)),
 }  # fmt: skip
+_KINDS = ("event_source", "source_ip_address", "aws_region")
 _EVENT = ("event_time", "account_id", "aws_region", "event_source", "event_name", "principal_arn", "error_code", "source_ip_address")
 
 
@@ -76,7 +77,7 @@ def _principals(events: list[Row]) -> Table:
         groups[_hour(event), event["principal_arn"]].append(event)
     return {
         key: (
-            len(of), sum(map(_is_denied, of)), *(len({e[name] for e in of} - {None}) for name in ("event_source", "source_ip_address", "aws_region")),
+            len(of), sum(map(_is_denied, of)), *(len({e[name] for e in of} - {None}) for name in _KINDS),
         )
         for key, of in groups.items()
     }  # fmt: skip

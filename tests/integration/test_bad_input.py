@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,9 @@ import pytest
 from tests.builders.accounting import Accounted, assert_every_record_accounted_for
 from tests.builders.corpus import BAD_FILES, FOLDER, IGNORED, good_file
 from tests.builders.events import event
+from tests.builders.rights import AS_A_USER
 from tests.builders.stack import Stack
 
-# Root reads everything; without this right it is a user like any other, to whom file permissions apply.
-AS_A_USER = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"] if os.geteuid() == 0 else []
 A_YEAR_AGO = 1_650_000_000
 
 
@@ -77,8 +77,6 @@ def runs(tmp_path_factory, spark):
 
 
 def _an_hour_later(stack):
-    from datetime import UTC, datetime, timedelta
-
     stack.clock = lambda: datetime.now(UTC) + timedelta(hours=1)
 
 
