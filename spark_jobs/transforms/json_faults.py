@@ -38,18 +38,13 @@ def check_text(raw: bytes) -> None:
         raise BrokenRecord("too_deep", f"The record is nested {depth:,} levels deep; {MAX_DEPTH:,} can be read.")
     if len(raw) > MAX_STRING and (longest := _longest_string(raw)) > MAX_STRING:
         raise BrokenRecord("string_too_long", f"The record holds a string of {longest:,} characters; {MAX_STRING:,} can be read.")
-    if has_surrogate_escape(raw) and (half := _lone_surrogate(raw)):
+    if b"\\u" in raw and (half := _lone_surrogate(raw)):
         raise BrokenRecord("lone_surrogate", f"The record holds \\u{half}, half of a surrogate pair, which is no character.")
     try:
         msgspec.json.decode(raw, type=Raw)
     except msgspec.MsgspecError as fault:
         what = str(fault).removeprefix("JSON is malformed: ")
         raise BrokenRecord("unparseable_json", f"The record is not one JSON text: {what}.") from None
-
-
-def has_surrogate_escape(raw: bytes) -> bool:
-    """True when `raw` may escape a surrogate; the pairs, and backslashes that are escaped themselves, are told apart later."""
-    return b"\\ud" in raw or b"\\uD" in raw
 
 
 def repeated_key(raw: bytes) -> str | None:

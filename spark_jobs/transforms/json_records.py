@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from spark_jobs.transforms.json_faults import MAX_STRING, BrokenRecord, check_text, has_surrogate_escape, repeated_key, room_for_depth
+from spark_jobs.transforms.json_faults import MAX_STRING, BrokenRecord, check_text, repeated_key, room_for_depth
 
 Shape = Mapping[str, Any]
 """Field name to kind: "text", "flag", "json" (free-form object or array), a Shape (an object), or [Shape] (an array of objects)."""
@@ -41,7 +41,7 @@ class JsonReader:
         self._read_any = msgspec.json.Decoder(_class_for("Record", shape, only_known=False)).decode
         self._write = msgspec.json.Encoder().encode
 
-    def read(self, raws: Sequence[bytes | None]) -> tuple[list[Record | None], list[Finding | None]]:
+    def read(self, raws: Sequence[bytes]) -> tuple[list[Record | None], list[Finding | None]]:
         """The records, None for each that is broken; and the findings, None for each that has its shape and nothing besides.
 
         The kinds of free-form parts are not looked at (`is_free_form` does that for many at once).
@@ -50,32 +50,34 @@ class JsonReader:
         records: list[Record | None] = []
         findings: list[Finding | None] = []
         for raw in raws:
+            record: Record | None = None
             finding = None
             try:
                 record = read(raw)
-                if len(write(record)) != len(raw) or len(raw) > MAX_STRING or has_surrogate_escape(raw):
+                if len(write(record)) != len(raw) or len(raw) > MAX_STRING:
                     record, finding = self._read_exactly(raw)
-            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, TypeError):
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
                 record, finding = self._read_exactly(raw)
             records.append(record)
             findings.append(finding)
         return records, findings
 
-    def read_exactly(self, raws: Sequence[bytes | None]) -> tuple[list[Record | None], list[Finding | None]]:
+    def read_exactly(self, raws: Sequence[bytes]) -> tuple[list[Record | None], list[Finding | None]]:
         """The same without the fast path, and with free-form parts that are no objects or arrays found (rule wrong_type)."""
         pairs = [self._read_exactly(raw) for raw in raws]
         return [record for record, _ in pairs], [finding for _, finding in pairs]
 
-    def _read_exactly(self, raw: bytes | None) -> tuple[Record | None, Finding | None]:
+    def _read_exactly(self, raw: bytes) -> tuple[Record | None, Finding | None]:
+        record: Record
         rescued: list[tuple[str, bytes]] = []
         try:
             with room_for_depth():
-                check_text(raw or b"")
+                check_text(raw)
                 whole = msgspec.json.decode(raw, type=Raw)
                 if (kind := _kind(whole)) != "an object":
                     raise BrokenRecord("not_an_object", f"The record is {kind}, not an object.")
                 self._walk(self.shape, whole, "$", rescued)
-                record: Record = self._read_any(raw)
+                record = self._read_any(raw)
         except BrokenRecord as fault:
             return None, Finding(fault.rule, fault.reason, None)
         if not rescued:

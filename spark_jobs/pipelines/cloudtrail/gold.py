@@ -22,11 +22,6 @@ COLUMNS = (
 """The silver columns that the gold tables read."""
 
 _WINDOWS = {spec.subject: spec.window for spec in PIPELINE.gold}
-_WINDOW_COLUMNS = (
-    F.col("window.start").alias("window_start"),
-    F.col("window.end").alias("window_end"),
-    F.to_date("window.start").alias("window_date"),
-)
 
 
 def count_activity(events: DataFrame) -> DataFrame:
@@ -49,7 +44,9 @@ def count_activity(events: DataFrame) -> DataFrame:
         F.min("first_event_at").alias("first_event_at"),
         F.max("last_event_at").alias("last_event_at"),
     )
-    return activity.select(*_WINDOW_COLUMNS, *grain, "event_count", "error_count", "distinct_principals", "first_event_at", "last_event_at")
+    return activity.select(
+        *_window_columns(), *grain, "event_count", "error_count", "distinct_principals", "first_event_at", "last_event_at"
+    )
 
 
 def count_principal_activity(events: DataFrame) -> DataFrame:
@@ -68,7 +65,7 @@ def count_principal_activity(events: DataFrame) -> DataFrame:
         *[F.size(F.collect_set(kind)).cast("bigint").alias(kind) for kind in kinds],
     )
     return activity.select(
-        *_WINDOW_COLUMNS,
+        *_window_columns(),
         "principal_arn",
         "event_count",
         "denied_count",
@@ -82,7 +79,7 @@ def count_denied(events: DataFrame) -> DataFrame:
     """Denied events of the last 15 minutes, every 5 minutes: one row per sliding window, account and principal with any."""
     denied = events.where(F.expr(DENIED))
     counted = denied.groupBy(_window("denied_15m"), "account_id", "principal_arn").agg(F.count("*").alias("denied_count"))
-    return counted.select(*_WINDOW_COLUMNS, "account_id", "principal_arn", "denied_count")
+    return counted.select(*_window_columns(), "account_id", "principal_arn", "denied_count")
 
 
 TABLES: dict[str, Callable[[DataFrame], DataFrame]] = {
@@ -106,3 +103,11 @@ ACTIVITY_1H_SQL = """
 def _window(subject: str) -> Column:
     spec = _WINDOWS[subject]
     return F.window("event_time", f"{spec.length_s} seconds", f"{spec.slide_s} seconds")
+
+
+def _window_columns() -> tuple[Column, ...]:
+    return (
+        F.col("window.start").alias("window_start"),
+        F.col("window.end").alias("window_end"),
+        F.to_date("window.start").alias("window_date"),
+    )

@@ -17,9 +17,9 @@ AHEAD = "1 day"  # a clock may be wrong by hours, not by more
 def parse_events(raw_records: DataFrame) -> DataFrame:
     """Bronze rows to silver columns (SILVER_SCHEMA), `raw`, `_rule` and `_reason`; one row out for each row in.
 
-    `_rule` is null when the row keeps the contract, and then `raw` is too (bronze has it, under the same `_rid`); else `_rule` names the
-    first rule broken, `_reason` says it in a sentence, and the typed columns may be null. Never raises on data. The time is UTC to the microsecond (finer parts are cut); the session's time
-    zone must be UTC.
+    For a row that keeps the contract `_rule`, `_reason` and `raw` are null (bronze has its text, under the same `_rid`). Else `_rule`
+    names the first rule broken, `_reason` says it in a sentence, `raw` is the text, and the typed columns may be null.
+    Never raises on data. Times are UTC to the microsecond (finer parts are cut); the session's time zone must be UTC.
     """
     parsed = raw_records.withColumn("_found", read_json(F.col("raw"), RECORD_SCHEMA, EVENT_SCHEMA)).withColumn(
         "_event", F.col("_found.record")
