@@ -61,13 +61,9 @@ def flaw_of_syntax(text: memoryview) -> Flaw | None:
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         pass
     try:
-        json.loads(str(text, "utf-8", "replace"), parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+        json.loads(str(text, "utf-8", "replace"), parse_int=str, parse_float=str)
     except RecursionError:
         return None
     except ValueError as fault:
         return NOT_JSON, f"The text between two records is not JSON: {fault}."
     return None
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON value")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from spark_jobs.io import read_landed_file as module
 from spark_jobs.io.file_reading import FileReading
-from spark_jobs.io.landed_file import LandedFile, file_id, object_version
+from spark_jobs.io.landed_file import LandedFile, file_id, file_system_of, object_version
 from spark_jobs.io.read_landed_file import read_landed_file
 from tests.builders.landing_files import FileCase, bad_files, document, flipped, land, listed, log_path, packed, record_text, sample_files
 
@@ -103,6 +104,23 @@ def test_a_file_rewritten_with_as_many_bytes_is_changed(tmp_path: Path) -> None:
     entry = listed(land(tmp_path, stored, log_path()))
     os.utime(entry.path, ns=(0, int(entry.version) + 1))
     assert read(entry).rule == "changed"
+
+
+def test_a_file_of_another_size_is_changed_though_its_time_is_the_same(tmp_path: Path) -> None:
+    entry = listed(land(tmp_path, packed(document([record_text(1)])), log_path()))
+    land(tmp_path, packed(document([record_text(1), record_text(2)])), log_path())
+    os.utime(entry.path, ns=(0, int(entry.version)))
+    reading = read(entry)
+    assert (reading.rule, reading.records) == ("changed", 0)
+    assert reading.reason is not None and f"{entry.size:,} bytes were listed and it has" in reading.reason
+
+
+def test_a_store_that_gives_fewer_bytes_than_it_lists_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where what it gives is a whole document."""
+    whole = document([record_text(1)])
+    entry = listed(land(tmp_path, whole + b"\n\n", log_path(suffix=".json")))
+    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.open", lambda *_, **__: io.BytesIO(whole))
+    assert (read(entry).rule, read(entry).records) == ("changed", 0)
 
 
 def test_a_file_that_grows_while_it_is_read_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +214,11 @@ def test_a_url_is_read_through_its_file_system() -> None:
     assert read(entry).rule == "changed"
     store.rm("/landing/a.json.gz")
     assert read(entry).rule == "vanished"
+
+
+def test_a_store_is_asked_each_time() -> None:
+    """S3's file system would answer from a listing it made earlier, and a rewritten object would look unchanged."""
+    assert not file_system_of("s3://bucket/landing/a.json.gz").dircache.use_listings_cache
 
 
 def test_a_version_is_the_stores_tag_or_the_modification_time(tmp_path: Path) -> None:
