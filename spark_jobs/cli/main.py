@@ -31,7 +31,7 @@ class Commands(TyperGroup):
         except Exception as fault:
             if not _is_of_storage(fault):
                 raise  # not foreseen: the whole trace is wanted
-            complain(f"The lake cannot be read or written: {_first_line(fault)} Nothing was changed; see ASSAY_LAKE and its permissions.")
+            complain(_storage_sentence(fault))
             raise typer.Exit(1) from None
 
 
@@ -40,9 +40,14 @@ def _is_of_storage(fault: Exception) -> bool:
     return isinstance(fault, OSError) or type(fault).__module__.split(".")[0] in ("deltalake", "_internal")
 
 
-def _first_line(fault: Exception) -> str:
+def _storage_sentence(fault: Exception) -> str:
+    from spark_jobs.jobs.storage_faults import storage_fault
+    from spark_jobs.spec.settings import load_settings
+
+    if foreseen := storage_fault(fault, load_settings().lake_root):
+        return str(foreseen)
     text = (str(fault).strip().splitlines() or [type(fault).__name__])[0].rstrip(".")
-    return f"{text}."
+    return f"The lake cannot be read or written: {text}. Nothing was changed; see ASSAY_LAKE and its permissions."
 
 
 app = typer.Typer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
@@ -31,7 +32,7 @@ class Example:
 
 
 def query(
-    sql: Annotated[str, typer.Argument(help="One SELECT, WITH, DESCRIBE, SHOW or EXPLAIN statement.")] = "",
+    sql: Annotated[str, typer.Argument(help="One SELECT, WITH, DESCRIBE, SHOW or EXPLAIN statement; - reads it from standard input.")] = "",
     example: Annotated[str, typer.Option("--example", "-e", help="Run an example by name.", show_default=False)] = "",
     list_examples: Annotated[bool, typer.Option("--list", help="List the examples.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Print at most this many rows; 0 prints all.")] = MOST_ROWS,
@@ -39,6 +40,7 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask the tables by their full names, as in SELECT count(*) FROM silver.cloudtrail_events."""
+    sql = sys.stdin.read() if sql == "-" else sql
     if sum(map(bool, (sql, example, list_examples))) != 1:
         raise ConfigurationFault("Give one SQL statement, or --example NAME, or --list.")
     if as_csv and as_json:

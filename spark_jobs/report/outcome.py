@@ -64,8 +64,9 @@ def summary(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[str, An
             ("duplicate", silver["duplicate"]), ("held", bronze["held"] + silver["held"]),
         ]  # fmt: skip
     else:
+        word = "kept in bronze" if bronze else "published"
         terms = [
-            ("written", first["written"]),
+            (word, first["written"]),
             ("quarantined", first["quarantined"]),
             ("duplicate", first["duplicate"]),
             ("held", first["held"]),

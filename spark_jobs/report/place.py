@@ -14,7 +14,7 @@ _LONGEST = 100  # characters; file systems take 255 bytes, a person reads fewer
 def safe_name(run_id: str) -> str:
     """A folder name for a run id: readable, no path in it, and different for different ids (a digest follows whatever was changed)."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", run_id).strip("_")[:_LONGEST]
-    if plain == run_id:
+    if plain and plain == run_id:
         return plain
     digest = hashlib.blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{plain or 'run'}-{digest}"

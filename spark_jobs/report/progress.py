@@ -38,7 +38,8 @@ SELECT coalesce(sum(books.written), 0) AS rows, coalesce(sum(books.files_ok), 0)
 def progress(settings: Settings, views: LakeViews, pipeline: Pipeline, now: datetime) -> list[dict[str, Any]]:
     """One dict per table of the pipeline, in data order: `table`, `rows`, `version`, `batch_id`, `finished_at`, `lag`, `gate`, `waiting`.
 
-    `lag` has `files`, `bytes`, `rows` and `minutes` (since the oldest thing not consumed was listed or committed). `rows` comes from the
+    `lag` has `files`, `bytes`, `rows` (None for bronze: not known before the files are read) and `minutes` (since the oldest thing not
+    consumed was listed or committed). `rows` comes from the
     Delta log; it is None for a table that was never written.
     """
     asked = {"pipeline": pipeline.name}

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.io.ops import SCHEMAS
 from spark_jobs.spec.errors import AssayError, UnknownName
 from spark_jobs.spec.pipeline import load_pipeline, pipeline_names
@@ -136,7 +136,7 @@ class LakeViews:
             if found is None and declared is None:
                 self._opened[full] = False
             else:
-                source = declared.empty_table() if found is None and declared else found.to_pyarrow_dataset()  # type: ignore[union-attr]
+                source = declared.empty_table() if found is None and declared else rows_of(found)  # type: ignore[arg-type]
                 self._connection.register(f"source_{table.layer}_{table.name}", source)
                 self._connection.execute(f'CREATE VIEW {_quoted(table)} AS SELECT * FROM "source_{table.layer}_{table.name}"')
                 self._opened[full] = True
@@ -175,4 +175,5 @@ def _stream(relation: Any) -> Iterator[dict[str, Any]]:
 
 
 def _without_comments(sql: str) -> str:
-    return re.sub(r"^(\s*--[^\n]*\n?)+", "", sql)
+    """The statement without the comments before it."""
+    return re.sub(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", "", sql, flags=re.DOTALL)

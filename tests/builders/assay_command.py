@@ -12,9 +12,9 @@ from spark_jobs.spec.settings import Settings
 from tests.builders.ops_rows import environment
 
 
-def assay(settings: Settings, *words: str, exit_code: int = 0) -> Result:
+def assay(settings: Settings, *words: str, exit_code: int = 0, stdin: str | None = None) -> Result:
     """Run the command and check how it ended; `stdout` and `stderr` of the result are what was printed."""
-    result = CliRunner().invoke(app, list(words), env=environment(settings))
+    result = CliRunner().invoke(app, list(words), env=environment(settings), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == exit_code, result.stdout + result.stderr

@@ -1,4 +1,4 @@
-"""Rows of the `_ops` and lake tables, and a small lake made of them without a JVM. The defaults are valid: a test names what it is about."""
+"""Rows of the `_ops` and lake tables, and a small lake of them without a JVM. The defaults are valid: a test names what it is about."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ RUN = "scheduled__2024-05-02T09:10:00+00:00"
 BATCH = "v1-00000000"
 BRONZE, SILVER = TableId("bronze", "cloudtrail_records"), TableId("silver", "cloudtrail_events")
 ACTIVITY, DENIED = TableId("gold", "cloudtrail_activity_1h"), TableId("gold", "cloudtrail_denied_15m")
+PRINCIPALS = TableId("gold", "cloudtrail_principal_activity_1h")
 
 _S, _I, _T = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
 _LINEAGE = {"_rid": _S, "_source_file": _S, "_record_index": pa.int32(), "_file_sha256": _S, "_ingested_at": _T, "_batch_id": _S}
@@ -40,7 +41,7 @@ LAKE_SCHEMAS: dict[TableId, dict[str, pa.DataType]] = {
     SILVER.side("held"): _SILVER | {"verdict_id": _S},
     ACTIVITY: _WINDOW | {"account_id": _S, "aws_region": _S, "event_source": _S, "event_name": _S, "event_count": _I, "error_count": _I},
     DENIED: _WINDOW | {"account_id": _S, "principal_arn": _S, "denied_count": _I},
-    TableId("gold", "cloudtrail_principal_activity_1h"): _WINDOW | {"principal_arn": _S, "event_count": _I, "denied_count": _I},
+    PRINCIPALS: _WINDOW | {"principal_arn": _S, "event_count": _I, "denied_count": _I},
 }
 
 
@@ -54,7 +55,8 @@ def small_settings(folder: Path) -> Settings:
 def environment(settings: Settings) -> dict[str, str]:
     """The same settings as environment variables."""
     return {
-        "ASSAY_HOME": str(settings.home), "ASSAY_LAKE": settings.lake, "ASSAY_LANDING": settings.landing, "ASSAY_REPORTS": str(settings.reports),
+        "ASSAY_HOME": str(settings.home), "ASSAY_LAKE": settings.lake, "ASSAY_LANDING": settings.landing,
+        "ASSAY_REPORTS": str(settings.reports),
     }  # fmt: skip
 
 
@@ -156,10 +158,10 @@ def consumed(settings: Settings, ledger_version: int) -> None:
 
 
 def small_lake(folder: Path) -> Settings:
-    """Two runs' worth of everything, balanced.
+    """A run of everything, balanced, and one file that came later.
 
-    `a.gz` has 4 records: event-0 and event-1 in silver, record 2 a duplicate of event-0, record 3 quarantined. `b.gz` failed and may heal;
-    `c.txt` is ignored; `d.gz` is listed and not read.
+    `a.gz` has 4 records: event-0 and event-1 in silver, record 2 a duplicate of event-0, record 3 quarantined. `b.gz` failed and may
+    heal; `c.txt` is ignored; `d.gz` is listed and not read.
     """
     settings = small_settings(folder)
     write(
@@ -177,10 +179,11 @@ def small_lake(folder: Path) -> Settings:
     bad = {"rule": "event_time_in_future", "reason": "eventTime 2099 is too late."}
     write(settings, SILVER.side("quarantine"), record(settings, "a.gz", 3, SILVER.side("quarantine"), **bad))
     write(settings, ACTIVITY, gold_row())
-    write(settings, TableId("gold", "cloudtrail_principal_activity_1h"), gold_row(TableId("gold", "cloudtrail_principal_activity_1h")))
+    write(settings, PRINCIPALS, gold_row(PRINCIPALS))
     write(
-        settings, BOOKS, books_row(BRONZE, files_read=2, files_ok=1, files_failed=1), books_row(SILVER, written=2, duplicate=1, quarantined=1),
-        books_row(ACTIVITY, read=2, written=2), books_row(TableId("gold", "cloudtrail_principal_activity_1h"), read=2, written=2),
+        settings, BOOKS, books_row(BRONZE, files_read=2, files_ok=1, files_failed=1),
+        books_row(SILVER, written=2, duplicate=1, quarantined=1),
+        books_row(ACTIVITY, read=2, written=2), books_row(PRINCIPALS, read=2, written=2),
         books_row(DENIED, read=0, written=0),
     )  # fmt: skip
     return settings
