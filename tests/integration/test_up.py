@@ -1,0 +1,182 @@
+"""`make up` as a person uses it: a run made green by the scheduler, nothing open to the network, and nothing left after the signal."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from urllib.parse import quote
+
+import psutil
+import pytest
+
+from spark_jobs.cli.airflow_api import AirflowApi
+from spark_jobs.io.lake import lake_table
+from spark_jobs.spec.settings import load_settings
+from spark_jobs.spec.tables import TableId
+from tests.builders.stack import PROJECT
+
+DAG = "cloudtrail_hourly"
+PATIENCE_S = 480  # one run takes 90 s on two quiet cores
+
+
+class Up:
+    """A running `make up` with a state folder of its own."""
+
+    def __init__(self, home):
+        self.home = home
+        for part in ("jars", "java"):
+            (home / part).symlink_to(PROJECT / ".assay" / part)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.output = home / "up.out"
+        self.start()
+
+    def start(self):
+        own = {"ASSAY_HOME": str(self.home), "ASSAY_PORT": str(self.port), "PYTHONUNBUFFERED": "1"}
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "AIRFLOW"))} | own
+        with self.output.open("w") as output:
+            self.process = subprocess.Popen([sys.executable, "-m", "spark_jobs.cli.up"], cwd=PROJECT, env=env, stdout=output, stderr=output)
+
+    @property
+    def said(self) -> str:
+        return self.output.read_text()
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := re.search(pattern, self.said)):
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.5)
+        return found
+
+    def family(self) -> list[psutil.Process]:
+        """Every process that works on this state folder, whoever its parent is."""
+        return [process for process in psutil.process_iter() if process.pid != os.getpid() and self._is_ours(process)]
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get("ASSAY_HOME") == str(self.home) and process.status() != psutil.STATUS_ZOMBIE
+        except (psutil.NoSuchProcess, psutil.AccessDenied, ProcessLookupError):
+            return False
+
+    def api(self) -> AirflowApi:
+        return AirflowApi(self.port, "admin", json.loads((self.home / "airflow" / "passwords.json").read_text())["admin"])
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory):
+    running = Up(tmp_path_factory.mktemp("up"))
+    yield running
+    running.process.kill()
+    for process in running.family():
+        process.kill()
+
+
+def get(up, path, token=""):
+    request = urllib.request.Request(f"http://127.0.0.1:{up.port}{path}", headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode(), answer.headers
+    except urllib.error.HTTPError as fault:
+        return fault.code, fault.read().decode(), fault.headers
+
+
+@pytest.mark.timeout(1500)
+def test_the_scheduler_makes_a_green_run_of_the_sample_and_the_report_is_on_its_page(up):
+    run_id, state = up.wait_for(r"Run (\S+) ended: (\w+)\.").groups()
+    assert state == "success", up.said
+    assert run_id.startswith("scheduled__"), "the schedule itself made the run"
+    silver = lake_table(load_settings(home=up.home), TableId.parse("silver.cloudtrail_events"))
+    assert silver is not None
+    assert silver.to_pyarrow_dataset().count_rows() == 2092
+
+    password = json.loads((up.home / "airflow" / "passwords.json").read_text())["admin"]
+    assert up.said.count(password) == 1
+    assert (up.home / "airflow" / "passwords.json").stat().st_mode & 0o777 == 0o600
+    logs = [file for file in (up.home / "airflow" / "logs").rglob("*.log") if password in file.read_text(errors="replace")]
+    assert logs == []
+
+    api = up.api()
+    tasks = api._ask("GET", f"/dags/{DAG}/dagRuns/{quote(run_id)}/taskInstances")["task_instances"]
+    assert {task["task_id"]: (task["state"], task["try_number"]) for task in tasks} == {task["task_id"]: ("success", 1) for task in tasks}
+    assets = {event["name"] for event in api._ask("GET", "/assets/events")["asset_events"]}
+    assert {"bronze.cloudtrail_records", "silver.cloudtrail_events", "gold.cloudtrail_activity_1h"} <= assets
+
+    link = api._ask("GET", f"/dags/{DAG}/dagRuns/{quote(run_id)}/taskInstances/report/links")["extra_links"]["Quality report"]
+    status, page, headers = get(up, link, api._token)
+    assert status == 200
+    assert run_id in page and "2,092" in page
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert get(up, "/assay/reports/", api._token)[0] == 200
+
+
+@pytest.mark.timeout(60)
+def test_no_report_is_shown_without_login_or_from_outside_the_folder_of_reports(up):
+    up.wait_for(r"ended: success")
+    token = up.api()
+    token.runs(DAG)
+    (up.home / "secret.txt").write_text("secret")
+    (up.home / "reports" / "way_out").symlink_to(up.home / "secret.txt")
+    for path in ("/assay/reports/", "/assay/reports/index.html", f"/assay/report/{DAG}/x"):
+        assert get(up, path)[0] == 401, path
+    for path in ("../secret.txt", "%2e%2e/secret.txt", "%2e%2e%2fsecret.txt", "way_out", "/etc/passwd", "%2Fetc%2Fpasswd", "nothing.html"):
+        status, body, _ = get(up, f"/assay/reports/{path}", token._token)
+        assert status == 404, path
+        assert "secret" not in body
+    assert get(up, f"/assay/report/{DAG}/no-such-run", token._token)[0] == 404
+
+
+@pytest.mark.timeout(60)
+def test_nothing_listens_beyond_the_loopback_interface(up):
+    up.wait_for(r"ended: success")
+    listening = [
+        (process.name(), connection.laddr.ip)
+        for process in up.family()
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert (up.port, "127.0.0.1") in [(c.laddr.port, c.laddr.ip) for p in up.family() for c in p.net_connections() if c.status == "LISTEN"]
+    assert {address.removeprefix("::ffff:") for _, address in listening} <= {"127.0.0.1", "::1"}, listening
+
+
+@pytest.mark.timeout(900)
+def test_a_signal_in_the_middle_of_a_spark_job_leaves_no_process(up):
+    up.wait_for(r"ended: success")
+    sample = next((up.home / "landing").rglob("*.json.gz"))
+    shutil.copy(sample, sample.with_name(f"again_{sample.name}"))
+    up.api().trigger(DAG)
+    deadline = time.monotonic() + PATIENCE_S
+    while not any(process.name() == "java" for process in up.family()):
+        assert time.monotonic() < deadline, up.said
+        time.sleep(0.2)
+    assert len(up.family()) > 5
+    up.process.send_signal(signal.SIGTERM)
+    assert up.process.wait(timeout=90) == 0, up.said
+    assert up.family() == []
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", up.port))
+
+
+@pytest.mark.timeout(900)
+def test_after_that_signal_the_next_up_finishes_what_was_cut_off(up):
+    assert up.family() == []
+    up.start()
+    run_id, state = up.wait_for(r"Run (\S+) ended: (\w+)\.").groups()
+    assert state == "success", f"{run_id}: {up.said}"
+    assert "password: in " in up.said, "the password was printed the first time only"
+    duplicates = lake_table(load_settings(home=up.home), TableId.parse("silver.cloudtrail_events_duplicates"))
+    assert duplicates is not None
+    assert duplicates.to_pyarrow_dataset().count_rows() > 0
+    silver = lake_table(load_settings(home=up.home), TableId.parse("silver.cloudtrail_events"))
+    assert silver is not None and silver.to_pyarrow_dataset().count_rows() == 2092
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(timeout=90) == 0
+    assert up.family() == []
