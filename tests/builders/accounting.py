@@ -10,7 +10,7 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,11 +142,19 @@ def records_of(listed: Row) -> list[Any] | None:
         content = path.read_bytes()
         if path.suffix == ".gz":
             content = gzip.decompress(content)
-        # Pairs, since a dict would keep only the last of two arrays under one key.
-        pairs = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_Pairs)
+        pairs = [pair for members in _documents(content.decode("utf-8-sig")) for pair in members]
     except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         return None
     return [_plain(record) for key, value in pairs if key == "Records" for record in value]
+
+
+def _documents(text: str) -> Iterator[_Pairs]:
+    """The JSON objects that stand one after another; each as pairs, since a dict would keep only the last of two arrays under one key."""
+    decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
+    while text := text.lstrip():
+        members, end = decoder.raw_decode(text)
+        yield members
+        text = text[end:]
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -176,7 +184,7 @@ def _assert_every_bronze_record_is_on_the_silver_side_once(stack: Stack, records
     assert set(keys.values()) <= {1}, f"events published twice: {[key for key, count in keys.items() if count > 1][:5]}"
     for row in (*silver["events"], *silver["held"]):
         record = json.loads(raws[row["_rid"]])
-        assert (row["event_id"], row["event_name"]) == (record["eventID"], record["eventName"])
+        assert (row["event_id"], row["event_name"]) == (record.get("eventID"), record.get("eventName"))
         assert row["event_time"].strftime("%Y-%m-%dT%H:%M:%S") == record["eventTime"][:19] and row["event_time"].date() == row["event_date"]
     for row in silver["quarantine"]:
         assert row["rule"] and row["reason"], row["_rid"]
