@@ -72,7 +72,7 @@ def test_status_says_that_every_layer_has_consumed_its_source(sample):
     tables = assay_json(sample.settings, "status")["pipelines"][0]["tables"]
     assert {row["table"]: row["rows"] for row in tables}["silver.cloudtrail_events"] == 2092
     assert all(not any(row["lag"].values()) for row in tables), [row["lag"] for row in tables]
-    assert [row["gate"]["outcome"] for row in tables] == ["pass"] * 5
+    assert [row["gate"]["outcome"] for row in tables] == ["pass", "warn", "pass", "pass", "pass"], "a re-delivery had other content"
 
 
 def test_every_record_of_every_file_is_found_where_it_ends(sample):
@@ -118,8 +118,7 @@ ANSWERS = {
     "logins_without_mfa": lambda rows: [row["source_ip_address"] for row in rows] == ["192.168.10.20"],
     "denied_bursts": lambda rows: [row["denied_in_15_minutes"] for row in rows] == [29, 9],
     "blinded_audit": lambda rows: (
-        {row["event_name"] for row in rows}
-        >= {"DeleteTrail", "StopLogging", "PutEventSelectors", "LeaveOrganization", "DeleteFlowLogs", "PutBucketLifecycle"}
+        {row["event_name"] for row in rows} == {"DeleteTrail", "PutEventSelectors", "LeaveOrganization", "PutBucketLifecycle"}
     ),
     "new_credentials": lambda rows: sum(row["event_name"] == "CreateAccessKey" for row in rows) == 2,
     "shared_outside": lambda rows: (
@@ -162,7 +161,7 @@ def test_a_cut_off_file_that_was_mended_is_read_after_a_retry(tmp_path, spark):
 
 def test_a_held_record_is_followed_until_a_person_releases_it(tmp_path, spark):
     stack = Stack(tmp_path, spark, reports=tmp_path / "reports")
-    stack.land(f"{LANDED}/odd.json.gz", good_file(event(1, recipientAccountId="not-an-account"), event(2)))
+    stack.land(f"{LANDED}/odd.json.gz", good_file(1, 2, recipientAccountId="not-an-account"))
     run(stack, "first")
     key, table, batch = event(1)["eventID"], "silver.cloudtrail_events", "v1-00000000"
     assert assay_json(stack.settings, "where", key)[0]["ends"] == "held"
