@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.io.ops import Ops
 from spark_jobs.spec.books import TERMS
 from spark_jobs.spec.pipeline import Pipeline
@@ -49,7 +49,7 @@ def busiest_rows(settings: Settings, pipeline: Pipeline, limit: int = BUSIEST) -
     gold = lake_table(settings, table)
     if gold is None:
         return [], str(table), spec.counts
-    rows = gold.to_pyarrow_table(columns=["window_start", *spec.grain, spec.counts])
+    rows = rows_of(gold).to_table(columns=["window_start", *spec.grain, spec.counts])
     return rows.sort_by([(spec.counts, "descending"), ("window_start", "ascending")]).slice(0, limit).to_pylist(), str(table), spec.counts
 
 
@@ -59,6 +59,6 @@ def counts_by_window(settings: Settings, pipeline: Pipeline, limit: int = 4) -> 
     gold = lake_table(settings, pipeline.gold_table(spec))
     if gold is None:
         return []
-    sums = gold.to_pyarrow_table(columns=["window_start", spec.counts]).group_by("window_start").aggregate([(spec.counts, "sum")])
+    sums = rows_of(gold).to_table(columns=["window_start", spec.counts]).group_by("window_start").aggregate([(spec.counts, "sum")])
     newest = sums.sort_by([("window_start", "descending")]).slice(0, limit).to_pylist()
     return [(row["window_start"], row[f"{spec.counts}_sum"]) for row in reversed(newest)]

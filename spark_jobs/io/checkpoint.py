@@ -64,6 +64,10 @@ class Checkpoint:
         """The `_batch_id` of a micro-batch: v1-00000003."""
         return f"{self._name}-{batch:08d}"
 
+    def newest_batch_id(self) -> str:
+        """That of the newest batch that was finished."""
+        return self.batch_id(max(self._numbers("commits"), default=0))
+
     def open(self) -> Generation:
         """The generation, made if this is the query's first start. Raises CheckpointDamaged when the checkpoint is not whole."""
         path = f"{self._folder}/{self._name}/{GENERATION_FILE}"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.io.lake import lake_table
+import pyarrow.compute as pc
+
+from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.io.work import commit_notes
+from spark_jobs.spec.errors import LeaseLost
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
 
@@ -36,16 +40,25 @@ def append_once(
         writer = writer.partitionBy(partition_by)
     if statistics and lake_table(settings, table) is None:
         writer = writer.option("delta.dataSkippingStatsColumns", ",".join(statistics))
-    writer.save(spark_location(settings, table))
+    with _alone(table):
+        writer.save(spark_location(settings, table))
 
 
 def replace_batch_rows(settings: Settings, table: TableId, rows: DataFrame, batch_id: str) -> None:
     """Make `rows` the only rows of the table with that `_batch_id`, in one commit, so that a batch can be written again."""
     writer = rows.write.format("delta").option("mergeSchema", "true")
-    if lake_table(settings, table) is None:
-        writer.mode("append").save(spark_location(settings, table))
-    else:
-        writer.mode("overwrite").option("replaceWhere", f"_batch_id = '{batch_id}'").save(spark_location(settings, table))
+    with _alone(table):
+        if lake_table(settings, table) is None:
+            writer.mode("append").save(spark_location(settings, table))
+        else:
+            writer.mode("overwrite").option("replaceWhere", f"_batch_id = '{batch_id}'").save(spark_location(settings, table))
+
+
+def clear_batch_rows(spark: SparkSession, settings: Settings, table: TableId, batch_id: str) -> None:
+    """Take out what an earlier try of the batch left in a side table for which this try has no rows. No commit when there is nothing."""
+    found = lake_table(settings, table)
+    if found is not None and rows_of(found).count_rows(filter=pc.field("_batch_id") == batch_id):
+        replace_batch_rows(settings, table, read_table(spark, settings, table).limit(0), batch_id)
 
 
 def replace_where(
@@ -55,10 +68,25 @@ def replace_where(
     """Replace the rows for which `where` holds, in one commit that carries the transaction and the note, also when no row changes."""
     writer = rows.write.format("delta").option("userMetadata", json.dumps(note)).partitionBy(partition_by)
     writer = writer.option("txnAppId", app).option("txnVersion", transaction)
-    if lake_table(settings, table) is None:
-        writer.mode("append").save(spark_location(settings, table))
-    else:
-        writer.mode("overwrite").option("replaceWhere", where).save(spark_location(settings, table))
+    with _alone(table):
+        if lake_table(settings, table) is None:
+            writer.mode("append").save(spark_location(settings, table))
+        else:
+            writer.mode("overwrite").option("replaceWhere", where).save(spark_location(settings, table))
+
+
+@contextmanager
+def _alone(table: TableId) -> Iterator[None]:
+    """Raises LeaseLost when another writer committed to the table at the same moment: Delta has then refused this commit as a whole."""
+    from delta.exceptions import DeltaConcurrentModificationException
+
+    try:
+        yield
+    except DeltaConcurrentModificationException as conflict:
+        raise LeaseLost(
+            f"{table} was changed by another writer at the moment of this commit ({type(conflict).__name__}), so this batch was not "
+            f"written. If the other one was a run of Assay, it goes on from here; else run again."
+        ) from None
 
 
 def read_table(spark: SparkSession, settings: Settings, table: TableId, version: int | None = None) -> DataFrame:

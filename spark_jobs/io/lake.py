@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import fsspec
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from pyarrow.dataset import Dataset
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
@@ -27,6 +31,19 @@ def lake_table(settings: Settings, table: TableId, version: int | None = None) -
         return DeltaTable(settings.location(table), version=version)
     except TableNotFoundError:
         return None
+
+
+def rows_of(table: DeltaTable, schema: pa.Schema | None = None) -> Dataset:
+    """A table's rows as an Arrow dataset.
+
+    On a disk through Arrow's own file system: delta-rs's is called back in Python from Arrow's threads, and one of those that is still
+    at work when the interpreter ends aborts the process (seen once in some forty short commands).
+    """
+    uri = table.table_uri
+    path = uri.removeprefix("file://") if uri.startswith("file://") else uri if uri.startswith("/") else ""
+    if not path:
+        return table.to_pyarrow_dataset(schema=schema)
+    return table.to_pyarrow_dataset(schema=schema, filesystem=SubTreeFileSystem(unquote(path), LocalFileSystem()))
 
 
 def commit_metadata(settings: Settings, table: TableId, version: int) -> dict[str, Any]:

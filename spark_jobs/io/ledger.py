@@ -20,7 +20,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
-from spark_jobs.io.lake import lake_table, storage
+from spark_jobs.io.lake import lake_table, rows_of, storage
 from spark_jobs.io.landed_file import file_id, file_system_of
 from spark_jobs.io.landing import LandingFolder, ListedObject, listed_object
 from spark_jobs.io.ops import CONFIGURATION, SCHEMAS, Ops
@@ -42,6 +42,7 @@ class Discovered:
     ignored: int
     readmitted: int
     swept: bool
+    refused: tuple[str, ...] = ()  # folders that this user may not list
 
 
 def discover(settings: Settings, pipeline: Pipeline, run_id: str, now: datetime, *, sweep: bool | None = None) -> Discovered:
@@ -55,7 +56,7 @@ def discover(settings: Settings, pipeline: Pipeline, run_id: str, now: datetime,
     entered = _append(settings, lambda known: _new_rows(pipeline, objects, known, run_id, now), dates)
     again = _readmit_healed(settings, pipeline, ops, run_id, now)
     ignored = sum(row["state"] == "ignored" for row in entered)
-    if sweeping:
+    if sweeping and not folder.refused:  # else the next run lists everything again
         ops.append(
             SWEEPS,
             [
@@ -69,7 +70,7 @@ def discover(settings: Settings, pipeline: Pipeline, run_id: str, now: datetime,
                 }
             ],
         )
-    return Discovered(len(objects), len(entered) - ignored, ignored, again, sweeping)
+    return Discovered(len(objects), len(entered) - ignored, ignored, again, sweeping, tuple(folder.refused))
 
 
 def readmit(settings: Settings, pipeline: str, file_ids: Sequence[str], run_id: str, now: datetime | None = None) -> int:
@@ -184,7 +185,7 @@ def _known(ledger: DeltaTable | None, dates: set[date | None] | None) -> pa.Tabl
         within = pc.field("prefix_date").isin([day for day in dates if day is not None])
         if None in dates:
             within = within | pc.field("prefix_date").is_null()
-    return ledger.to_pyarrow_dataset(schema=SCHEMAS[FILES]).to_table(columns=columns, filter=within)
+    return rows_of(ledger, SCHEMAS[FILES]).to_table(columns=columns, filter=within)
 
 
 def _commit(settings: Settings, ledger: DeltaTable | None, rows: Sequence[dict[str, object]]) -> None:

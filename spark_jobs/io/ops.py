@@ -15,7 +15,7 @@ from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import BOOKS, DECISIONS, FILE_OUTCOMES, FILES, SWEEPS, VERDICTS, TableId
 
@@ -77,7 +77,7 @@ class Ops:
         found = lake_table(self._settings, table)
         if found is None:
             return wanted.empty_table()
-        rows = found.to_pyarrow_dataset(schema=schema).to_table(columns=wanted.names, filter=filter)
+        rows = rows_of(found, schema).to_table(columns=wanted.names, filter=filter)
         return rows.cast(wanted)
 
     def append(self, table: TableId, rows: Sequence[Mapping[str, Any]]) -> None:

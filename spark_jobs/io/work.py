@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.io.checkpoint import Checkpoint
-from spark_jobs.io.delta_log import Position, added_files
+from spark_jobs.io.delta_log import Position, RestoredToUnknown, added_files, versions_in_force
 from spark_jobs.io.lake import commit_metadata, lake_table, storage
 from spark_jobs.io.ops import Ops
+from spark_jobs.spec.errors import CheckpointDamaged
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import BOOKS, DECISIONS, FILES, TableId
@@ -76,6 +77,29 @@ def named_silver_version(settings: Settings, pipeline: Pipeline, gold: TableId) 
     """The silver version that a gold table was last computed from; None when it was never written."""
     found = lake_table(settings, gold)
     return None if found is None else found.transaction_version(silver_app(settings, pipeline))
+
+
+def is_gold_stranded(settings: Settings, pipeline: Pipeline) -> bool:
+    """True when a gold table lacks silver data that the gold query has already passed: it is new, or was removed to be rebuilt."""
+    if _has_unread(settings, pipeline.silver_table, gold_checkpoint(settings, pipeline).position()):
+        return False
+    return any(silver_behind(settings, pipeline, table) for table in pipeline.gold_tables)
+
+
+def check_gold_in_force(settings: Settings, pipeline: Pipeline, gold: TableId) -> None:
+    """Raises CheckpointDamaged when the gold table is not what its log's transaction says: it was restored to an older version."""
+    named = named_silver_version(settings, pipeline, gold)
+    try:
+        notes = (json.loads(info.get("userMetadata") or "{}") for _, info in versions_in_force(settings, gold))
+        left = next((note["silver_version"] for note in notes if "silver_version" in note), named)
+    except RestoredToUnknown:
+        left = None
+    if named is not None and left != named:
+        raise CheckpointDamaged(
+            f"{gold} was computed from {pipeline.silver_table} version {named}, but a restore took it back "
+            f"{'to a point in time' if left is None else f'to version {left} of it'}. Nothing was written by this run. "
+            f"Remove its folder {settings.location(gold)}: the next run computes all of it again from silver."
+        )
 
 
 def silver_app(settings: Settings, pipeline: Pipeline) -> str:

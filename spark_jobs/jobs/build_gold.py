@@ -7,22 +7,21 @@ the gold table's last commit names. They are replaced in one commit that names t
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.io.checkpoint import Checkpoint
 from spark_jobs.io.delta_log import Position, added_files, latest_version
-from spark_jobs.io.delta_tables import commit_of_batch, read_stream, read_table, replace_where, spark_location
+from spark_jobs.io.delta_tables import read_stream, read_table, replace_where, spark_location
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.work import commit_notes, gold_checkpoint, named_silver_version, silver_app
-from spark_jobs.jobs.publishing import judge, write_books
+from spark_jobs.io.work import check_gold_in_force, commit_notes, gold_checkpoint, is_gold_stranded, named_silver_version, silver_app
+from spark_jobs.jobs.publishing import judge, own_commit, write_books
 from spark_jobs.jobs.query import LayerQuery
-from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.books import Books
 from spark_jobs.spec.errors import BooksUnbalanced, GateStopped
+from spark_jobs.spec.gates import Verdict
 from spark_jobs.spec.pipeline import GoldSpec
 from spark_jobs.spec.windows import BUCKET_S, ranges
 
@@ -51,13 +50,21 @@ def build_gold(run: Run) -> None:
 def start_gold(run: Run, leases: Leases) -> LayerQuery:
     checkpoint = gold_checkpoint(run.settings, run.pipeline)
     checkpoint.open()
+    for table in run.pipeline.gold_tables:
+        check_gold_in_force(run.settings, run.pipeline, table)
+    if is_gold_stranded(run.settings, run.pipeline):  # the stream has nothing to say, so nothing would bring the table up
+        build_batch(run, leases, f"{checkpoint.newest_batch_id()}.again")
     events = read_stream(run.spark, run.settings, run.pipeline.silver_table)
-    return LayerQuery(run, run.pipeline.gold_stream, events, lambda _, number: build_batch(run, leases, checkpoint, number), checkpoint)
+
+    def clocked(_: DataFrame, number: int) -> None:
+        build_batch(run, leases, checkpoint.batch_id(number))
+
+    return LayerQuery(run, run.pipeline.gold_stream, events, clocked, checkpoint)
 
 
-def build_batch(run: Run, leases: Leases, checkpoint: Checkpoint, number: int) -> None:
+def build_batch(run: Run, leases: Leases, batch_id: str) -> None:
     """Bring every gold table from the silver version it names to silver's latest one."""
-    batch_id, started_at = checkpoint.batch_id(number), run.clock()
+    started_at = run.clock()
     version = latest_version(run.settings, run.pipeline.silver_table)
     if version is None:
         return
@@ -103,9 +110,12 @@ def _replace_windows(
         summed = windows.agg(F.sum(spec.counts)).first()
         books = Books(read=expected, written=int((summed and summed[0]) or 0))
         facts = {"spec": spec, "expected_sum": expected, "source_rows": spec.window.expected_sum(touched.starts, counts["true"])}
-        verdict = judge(run, "gold", table, batch_id, windows, books, facts)
+        if touched.starts:
+            verdict = judge(run, "gold", table, batch_id, windows, books, facts)
+        else:  # silver's new versions hold no rows: all of a batch was held, quarantined or there already
+            verdict = Verdict(str(table), batch_id, "none", "pass", f"{table} {batch_id}: no window was touched.")
         decision = run.decision(table, batch_id)
-        if verdict.outcome in ("stop", "hold") and decision is None:
+        if verdict.outcome in ("stop", "hold") and (decision is None or decision["decision"] != "release"):
             raise GateStopped(verdict.sentence)
         if not books.is_balanced:
             raise BooksUnbalanced(
@@ -121,10 +131,7 @@ def _replace_windows(
             run.settings, table, windows, where=_replaced(touched), partition_by="window_date", app=silver_app(run.settings, run.pipeline),
             transaction=version, note=note,
         )  # fmt: skip
-        committed = commit_of_batch(run.settings, table, batch_id)
-        if committed is None:
-            raise BooksUnbalanced(f"{table}: the commit of batch {batch_id} is not in the table's log.")
-        write_books(run, "gold", table, committed)
+        write_books(run, "gold", table, own_commit(run, table, note))
         run.say(f"{table} {batch_id}: {len(touched.starts)} windows at silver version {version}; {books.equation()}")
     finally:
         windows.unpersist()
@@ -222,4 +229,4 @@ def _work(run: Run, options: object) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job("build_gold", _work))
+    leave(run_job("build_gold", _work))

@@ -8,7 +8,6 @@ Reads `bronze.<pipeline>_records` as a stream; writes `silver.<pipeline>_<entity
 from __future__ import annotations
 
 import importlib
-import sys
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from spark_jobs.io.work import silver_checkpoint
 from spark_jobs.jobs.decisions import carry_out_decisions
 from spark_jobs.jobs.publishing import Batch, Writer, complete_if_committed, publish
 from spark_jobs.jobs.query import LayerQuery
-from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.books import Books
 
 if TYPE_CHECKING:
@@ -99,13 +98,15 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
             )
         if found.count:
             sides[writer.table.side("duplicates")] = found.repeated
-        facts = {"bronze_rows": raw_records.count() if run.settings.gates else books.read, "conflicting": found.conflicting}
+        bronze_rows = raw_records.count() if run.settings.gates else books.read
+        facts = {"bronze_rows": bronze_rows, "conflicting": found.conflicting}
         rows = found.first.coalesce(1) if run.small else found.first
         publish(
             writer,
             Batch(
                 number, batch_id, rows, books, started_at, sides, facts, date_column,
                 (run.pipeline.silver.time, run.pipeline.silver.key, "_rid"), writer.checkpoint.source_version(number),
+                is_empty=bronze_rows == books.read == 0,
             ),
             _rejected_rows,
         )  # fmt: skip
@@ -201,4 +202,4 @@ def _work(run: Run, options: object) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job("build_silver", _work))
+    leave(run_job("build_silver", _work))

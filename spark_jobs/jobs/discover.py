@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from spark_jobs.io.java_options import archive_options
 from spark_jobs.io.ledger import discover
 from spark_jobs.io.work import pending_files, undone_decisions, unfinished_layers
-from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.jobs.run import Run, leave, run_job
 
 
 def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     """List the landing folder, append new files to the ledger, report what is pending."""
     found = discover(run.settings, run.pipeline, run.run_id, run.clock(), sweep=True if options.sweep else None)
+    for refused in found.refused:
+        run.say(f"{refused} may not be listed: permission denied. What lies there waits; grant this user read access to it.")
     pending = pending_files(run.settings, run.pipeline)
     behind = unfinished_layers(run.settings, run.pipeline)
     decisions = len(undone_decisions(run.settings, run.pipeline))
@@ -41,4 +42,4 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job("discover", _work, _add_options))
+    leave(run_job("discover", _work, _add_options))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 import pyarrow.compute as pc
 
-from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.books import TERMS, Books
 from spark_jobs.spec.errors import BooksUnbalanced, GateStopped
 from spark_jobs.spec.gates import OUTCOMES
@@ -97,4 +96,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -6,9 +6,10 @@ record's text), and `_ops.file_outcomes` (one row per reading of a file).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
 
 from spark_jobs.io.delta_tables import last_transaction, read_stream
 from spark_jobs.io.landed_file import LandedFile
@@ -17,7 +18,7 @@ from spark_jobs.io.work import PendingFiles, bronze_checkpoint, pending_files
 from spark_jobs.jobs.decisions import carry_out_decisions
 from spark_jobs.jobs.publishing import Batch, Writer, complete_if_committed, publish
 from spark_jobs.jobs.query import LayerQuery
-from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.books import Books
 from spark_jobs.spec.tables import FILE_OUTCOMES, FILES
 
@@ -55,10 +56,13 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
     run, batch_id, started_at = writer.run, writer.checkpoint.batch_id(number), writer.run.clock()
     if complete_if_committed(writer, number):
         return
-    entries = [
+    listed = [
         LandedFile(row.path, row.size, row.version, row.file_id, row.attempt, row.listed_at)
         for row in batch.select("path", "size", "version", "file_id", "attempt", "listed_at").collect()
     ]
+    entries = _not_read_yet(run, listed, batch_id)
+    if len(entries) < len(listed):
+        run.say(f"{writer.table} {batch_id}: {len(listed) - len(entries)} files asked for again have been read already.")
     pieces = read_files(run, entries).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         raw = pieces.where("kind = 'record'").select(
@@ -76,13 +80,10 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
         outcomes = [row.asDict() for row in pieces.where("kind = 'outcome'").drop("kind", "raw", "raw_bytes", "listed_at").collect()]
         quarantined = pieces.where("kind = 'quarantined'")
         ok = [row for row in outcomes if row["rule"] is None]
-        flaws = (
-            [row.asDict() for row in quarantined.groupBy("path", "rule").count().collect()] if any(row["quarantined"] for row in ok) else []
-        )
         books = Books(
             read=sum(row["records"] for row in ok),
             written=raw.count(),
-            quarantined=sum(row["count"] for row in flaws),
+            quarantined=quarantined.count() if any(row["quarantined"] for row in ok) else 0,
             files_read=len(entries),
             files_ok=len(ok),
             files_failed=sum(row["rule"] is not None for row in outcomes),
@@ -103,9 +104,8 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
             )
         run.ops.replace_batch(FILE_OUTCOMES, of=FILES, batch_id=batch_id, rows=[_outcome(run, row, batch_id) for row in outcomes])
         for row in outcomes:
-            found = [f"{flaw['count']} quarantined as {flaw['rule']}" for flaw in flaws if flaw["path"] == row["path"]]
-            if said := [part for part in (row["reason"], row["notes"], *found) if part]:
-                run.say(f"{row['path']}: {'; '.join(said)}")
+            if row["rule"] is not None or row["notes"]:
+                run.say(f"{row['path']}: {row['reason'] or row['notes']}")
         facts = {
             "files_read": len(entries),
             "outcomes": len(outcomes),
@@ -116,11 +116,24 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
             Batch(
                 number, batch_id, raw, books, started_at, sides, facts, "_ingest_date",
                 ("_rid", "_file_id", "_record_index", "_ingested_at"), writer.checkpoint.source_version(number),
+                is_empty=not entries,
             ),
             quarantined_rows,
         )  # fmt: skip
     finally:
         pieces.unpersist()
+
+
+def _not_read_yet(run: Run, listed: Sequence[LandedFile], batch_id: str) -> list[LandedFile]:
+    """Each version of a file once, and only if no other batch has read it: its records would be in bronze twice, under one `_rid`."""
+    newest = {entry.file_id: entry for entry in sorted(listed, key=lambda entry: entry.attempt)}
+    again = [entry.file_id for entry in newest.values() if entry.attempt > 1]
+    if again:
+        elsewhere = (pc.field("outcome") == "ok") & (pc.field("batch_id") != batch_id) & pc.field("file_id").isin(again)
+        read = run.ops.read(FILE_OUTCOMES, ["file_id"], (pc.field("pipeline") == run.pipeline.name) & elsewhere)
+        for name in read["file_id"].to_pylist():
+            newest.pop(name, None)
+    return list(newest.values())
 
 
 def read_files(run: Run, entries: Sequence[LandedFile]) -> DataFrame:
@@ -198,4 +211,4 @@ def _work(run: Run, options: object) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job("ingest_bronze", _work))
+    leave(run_job("ingest_bronze", _work))

@@ -16,13 +16,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.io.checkpoint import Checkpoint, Generation
-from spark_jobs.io.delta_tables import append_once, commit_of_batch, last_transaction, replace_batch_rows
+from spark_jobs.io.delta_tables import append_once, clear_batch_rows, commit_of_batch, last_transaction, replace_batch_rows
 from spark_jobs.io.lease import Leases
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.books import TERMS, Books
-from spark_jobs.spec.errors import BooksUnbalanced, GateStopped
+from spark_jobs.spec.errors import BooksUnbalanced, GateStopped, LeaseLost
 from spark_jobs.spec.gates import Verdict
-from spark_jobs.spec.tables import BOOKS, VERDICTS, Layer, TableId
+from spark_jobs.spec.tables import BOOKS, SIDES, VERDICTS, Layer, TableId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,6 +62,7 @@ class Batch:
     partition_by: str = ""
     statistics: tuple[str, ...] = ()
     source_version: int = 0
+    is_empty: bool = False  # its part of the source has nothing for this table, so there is nothing to judge
 
 
 def complete_if_committed(writer: Writer, number: int) -> bool:
@@ -82,7 +83,10 @@ def publish(writer: Writer, batch: Batch, to_quarantine: Any = None) -> str:
     """
     run, table = writer.run, writer.table
     decision = run.decision(table, batch.batch_id)
-    verdict = judge(run, writer.layer, table, batch.batch_id, batch.rows, batch.books, batch.facts)
+    if batch.is_empty:
+        verdict = Verdict(str(table), batch.batch_id, "none", "pass", f"{table} {batch.batch_id}: its source holds nothing for this table.")
+    else:
+        verdict = judge(run, writer.layer, table, batch.batch_id, batch.rows, batch.books, batch.facts)
     if verdict.outcome == "stop" and decision is None:
         raise GateStopped(verdict.sentence)
     books, rows, sides = batch.books, batch.rows, dict(batch.sides)
@@ -99,9 +103,12 @@ def publish(writer: Writer, batch: Batch, to_quarantine: Any = None) -> str:
         verdict_id = verdict_key(run, table, batch.batch_id)
         sides[table.side("held")] = rows.withColumn("verdict_id", F.lit(verdict_id))
         books, rows = replace(books, held=books.written, written=0), nothing
-    for side, side_rows in sides.items():
+    for side in map(table.side, SIDES):
         writer.leases.check()
-        replace_batch_rows(run.settings, side, side_rows, batch.batch_id)
+        if side in sides:
+            replace_batch_rows(run.settings, side, sides[side], batch.batch_id)
+        else:  # a try that was killed may have read or judged otherwise: a file that has vanished since, a suite that was mended
+            clear_batch_rows(run.spark, run.settings, side, batch.batch_id)
     note = {
         "batch_id": batch.batch_id, "run_id": run.run_id, "epoch": writer.leases.epoch(table), "outcome": verdict.outcome,
         "decision": decision["decision"] if decision else None, "source_version": batch.source_version, "books": books.terms(),
@@ -112,11 +119,7 @@ def publish(writer: Writer, batch: Batch, to_quarantine: Any = None) -> str:
         run.settings, table, rows, app=writer.app, transaction=batch.number, note=note,
         partition_by=batch.partition_by or None, statistics=batch.statistics,
     )  # fmt: skip
-    committed = commit_of_batch(run.settings, table, batch.batch_id)
-    if committed is None:
-        raise BooksUnbalanced(
-            f"{table}: the commit of batch {batch.batch_id} is not in the table's log; another writer used its transaction."
-        )
+    committed = own_commit(run, table, note)
     in_commit = int(committed["metrics"].get("numOutputRows", -1))
     if in_commit != books.written:
         raise BooksUnbalanced(
@@ -126,6 +129,21 @@ def publish(writer: Writer, batch: Batch, to_quarantine: Any = None) -> str:
     write_books(run, writer.layer, table, committed)
     run.say(f"{table} {batch.batch_id}: {books.equation()}" + (f"; gate: {verdict.outcome}" if run.settings.gates else ""))
     return verdict.outcome
+
+
+def own_commit(run: Run, table: TableId, note: Mapping[str, Any]) -> dict[str, Any]:
+    """The commit that carries this note, with its version and metrics. Raises LeaseLost when the batch was committed by another writer.
+
+    Delta leaves out a write whose transaction the table already has: a driver that was frozen at its commit finds the one that took over.
+    """
+    committed = commit_of_batch(run.settings, table, str(note["batch_id"]))
+    if committed is None or committed["epoch"] != note["epoch"]:
+        other = "another writer" if committed is None else f"run {committed['run_id']} (epoch {committed['epoch']})"
+        raise LeaseLost(
+            f"{table}: batch {note['batch_id']} was committed by {other} while this run (epoch {note['epoch']}) was away. "
+            f"This run stops; nothing was written twice."
+        )
+    return committed
 
 
 def judge(run: Run, layer: Layer, table: TableId, batch_id: str, rows: DataFrame, books: Books, facts: Mapping[str, Any]) -> Verdict:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.jobs.run import Run, leave, run_job
 
 
 def _work(run: Run, options: object) -> dict[str, Any]:
@@ -22,4 +21,4 @@ def _work(run: Run, options: object) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job("report", _work))
+    leave(run_job("report", _work))

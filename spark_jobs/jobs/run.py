@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import traceback
 import uuid
@@ -11,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from spark_jobs.io.ops import Ops
 from spark_jobs.io.work import undone_decisions
-from spark_jobs.spec.errors import AssayError
+from spark_jobs.jobs.storage_faults import storage_fault
+from spark_jobs.spec.errors import AssayError, ConfigurationFault
 from spark_jobs.spec.pipeline import Pipeline, load_pipeline
 from spark_jobs.spec.settings import Settings, load_settings
 from spark_jobs.spec.tables import TableId
@@ -72,30 +74,49 @@ class Run:
         print(f"{self.clock():%H:%M:%S} {sentence}", file=sys.stderr, flush=True)
 
 
+def leave(code: int) -> NoReturn:
+    """End the process at once: storage threads that are still at work can abort an interpreter that ends in its own time."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def run_job(
     name: str,
     work: Callable[[Run, argparse.Namespace], dict[str, Any]],
     add_options: Callable[[argparse.ArgumentParser], None] | None = None,
 ) -> int:
     """Parse the command line, do the work, print its result as one JSON line; a foreseen fault becomes one sentence and its exit code."""
-    parser = argparse.ArgumentParser(prog=name, description=work.__doc__)
+    parser = _Parser(prog=name, description=work.__doc__)
     parser.add_argument("--pipeline", required=True, help="name of the pipeline, e.g. cloudtrail")
     parser.add_argument("--run-id", default="", help="the run that asks for it; a name is made when there is none")
     if add_options:
         add_options(parser)
-    options = parser.parse_args()
+    run: Run | None = None
     try:
+        options = parser.parse_args()
         run = Run(load_settings(), load_pipeline(options.pipeline), options.run_id or f"manual-{uuid.uuid4().hex[:8]}")
         result = work(run, options)
     except AssayError as fault:
-        print(f"{name}: {fault}", file=sys.stderr)
-        print(json.dumps({"error": type(fault).__name__, "sentence": str(fault)}))
-        return fault.exit_code
-    except OSError as fault:
-        sentence = f"{fault.strerror or fault}{f': {fault.filename}' if fault.filename else ''}. Nothing was lost; mend it and run again."
-        traceback.print_exc()
-        print(f"{name}: {sentence}", file=sys.stderr)
-        print(json.dumps({"error": type(fault).__name__, "sentence": sentence}))
+        return _end(name, fault)
+    except Exception as fault:
+        if foreseen := storage_fault(fault, run.settings.lake_root if run else ""):
+            return _end(name, foreseen)
+        traceback.print_exc()  # a defect: whoever mends it needs all of it
+        unforeseen = f"An unforeseen {type(fault).__name__}, told above; what was committed stays. Please report it."
+        print(f"{name}: {unforeseen}", file=sys.stderr)
+        print(json.dumps({"error": type(fault).__name__, "sentence": unforeseen}))
         return 1
     print(json.dumps(result, default=str), flush=True)
     return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ConfigurationFault(f"{message[:1].upper()}{message[1:]}. `python -m spark_jobs.jobs.{self.prog} --help` lists the options.")
+
+
+def _end(name: str, fault: AssayError) -> int:
+    print(f"{name}: {fault}", file=sys.stderr)
+    print(json.dumps({"error": type(fault).__name__, "sentence": str(fault)}))
+    return fault.exit_code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from spark_jobs.io.lake import lake_table
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import pending_files, undone_decisions, unfinished_layers
 from spark_jobs.jobs.query import LayerQuery
-from spark_jobs.jobs.run import Run, run_job
+from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.errors import GateStopped
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.tables import FILES, LAYERS, Layer, TableId
@@ -118,4 +117,4 @@ def _work(run: Run, options: object) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job("run_layers", _work))
+    leave(run_job("run_layers", _work))

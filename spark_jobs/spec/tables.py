@@ -10,6 +10,8 @@ from spark_jobs.spec.errors import ConfigurationFault, UnknownName
 
 Layer = Literal["bronze", "silver", "gold", "_ops"]
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")  # in data order
+Side = Literal["quarantine", "duplicates", "held"]
+SIDES: tuple[Side, ...] = ("quarantine", "duplicates", "held")  # of a bronze or silver table
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,127}")
 
 
@@ -43,7 +45,7 @@ class TableId:
         """Path below the lake root: `silver/cloudtrail_events`."""
         return f"{self.layer}/{self.name}"
 
-    def side(self, suffix: Literal["quarantine", "duplicates", "held"]) -> TableId:
+    def side(self, suffix: Side) -> TableId:
         """A side table of this one: `silver.cloudtrail_events_quarantine`."""
         return TableId(self.layer, f"{self.name}_{suffix}")
 

@@ -88,9 +88,8 @@ class JsonReader:
     def _walk(self, shape: Shape, raw: Raw, path: str, rescued: list[tuple[str, bytes]]) -> None:
         members = _read_members(raw)
         # Two quotes and a colon for each member, commas between, two braces: if it is more, there is space, or a key came twice.
-        if sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members) + 1 != len(raw) and (
-            key := repeated_key(bytes(raw))
-        ):
+        length = sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members) + 1
+        if length != len(raw) and (key := repeated_key(bytes(raw))) is not None:
             raise BrokenRecord("duplicate_key", f"{_join(path, key)} is there more than once, with only one place for its value.")
         for name, value in members.items():
             wanted = shape.get(name)

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,22 +58,19 @@ class Scene:
         stack._runs = source._runs
         return stack
 
-    def killed(self, point: KillPoint) -> Stack:
-        """A copy in which the job of the point was killed there."""
-        stack = self.copy(point.name.replace(" ", "_"))
-        if point.job != "discover":
-            stack.discover()
-        with started(stack, point) as job:
-            log = job.communicate(timeout=300)[1]
-        assert job.returncode == -signal.SIGKILL, f"{point.name}: the job ended with {job.returncode} before it met the point\n{log}"
-        return stack
-
     def _stack(self, folder: Path) -> Stack:
         stack = Stack(folder, self.spark, **self.settings)
         stack.landing = self.folder / "base" / "landing"
         stack.settings = stack.settings.model_copy(update={"landing": str(stack.landing)})
         stack.ops = Ops(stack.settings)
         return stack
+
+
+def kill(stack: Stack, point: KillPoint, **env: str) -> None:
+    """Run the job of the point until it is killed there."""
+    with started(stack, point, **env) as job:
+        log = job.communicate(timeout=300)[1]
+    assert job.returncode == -signal.SIGKILL, f"{point.name}: the job ended with {job.returncode} before it met the point\n{log}"
 
 
 def started(stack: Stack, point: KillPoint | None = None, job: str = "run_layers", **env: str) -> subprocess.Popen[str]:
@@ -106,7 +104,18 @@ def differences(found: dict[str, list[str]], wanted: dict[str, list[str]]) -> li
     return said
 
 
-def descendants_of_this_lake(stack: Stack) -> list[psutil.Process]:
+def survivors(stack: Stack, within_s: float = 60) -> list[psutil.Process]:
+    """The processes that still work on the stack's lake, after they had time to notice that their driver is gone.
+
+    The time is a bound on a loaded machine, not a promise: a JVM ends as soon as it reads the end of its driver's pipe.
+    """
+    deadline = time.monotonic() + within_s
+    while (left := processes_of(stack)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return left
+
+
+def processes_of(stack: Stack) -> list[psutil.Process]:
     """Every process that works on the stack's lake, whoever its parent is now: found by its environment."""
     found = []
     for process in psutil.process_iter():

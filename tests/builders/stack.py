@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.ledger import Discovered, discover
 from spark_jobs.io.ops import Ops
@@ -39,7 +39,8 @@ class Stack:
         self.project = PROJECT
         self.landing = folder / "landing"
         self.landing.mkdir(parents=True, exist_ok=True)
-        self.settings: Settings = load_settings(home=PROJECT / ".assay", lake=str(folder / "lake"), landing=str(self.landing), **settings)
+        places = {"home": PROJECT / ".assay", "lake": str(folder / "lake"), "landing": str(self.landing)}
+        self.settings: Settings = load_settings(**{**places, **settings})
         self.pipeline: Pipeline = load_pipeline(pipeline)
         self.ops = Ops(self.settings)
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -106,7 +107,7 @@ class Stack:
 
     def arrow(self, table: str, columns: Sequence[str] | None = None, version: int | None = None) -> pa.Table:
         found = lake_table(self.settings, TableId.parse(table), version)
-        return pa.table({}) if found is None else found.to_pyarrow_dataset().to_table(columns=list(columns) if columns else None)
+        return pa.table({}) if found is None else rows_of(found).to_table(columns=list(columns) if columns else None)
 
     def content(self, table: str) -> list[str]:
         """A table's rows without engine columns, in an order of their own: equal content gives equal lists."""
