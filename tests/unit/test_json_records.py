@@ -73,6 +73,7 @@ def test_rescues_unknown_fields_at_any_depth_with_path_and_exact_value(text: str
         ('{"who":{"session":{"mfa":"a","mfa":"b"}}}', "$.who.session.mfa"),
         ('{"things":[{},{"ARN":"a","ARN":"b"}]}', "$.things[1].ARN"),
         ('{"newer":1,"newer":2}', "$.newer"),
+        ('{"":1,"":2}', "$['']"),
         ('{"extra":{},"extra":{"a":{"extra":1}}}', "$.extra"),
     ],
 )
