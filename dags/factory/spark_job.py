@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dags.factory.commands import last_answer
 
+OUR_FAULTS = range(1, 7)  # the exit codes of spark_jobs.spec.errors
 # Faults of the configuration, the checkpoint and the books (spark_jobs.spec.errors): the next try would find the same.
 NOT_HEALED_BY_TIME = frozenset({2, 4, 5})
 
@@ -34,6 +35,12 @@ def _sentence(log_tail: list[str]) -> str:
 
 
 def said_fault(job: str, exit_code: int, sentence: str) -> AirflowException:
-    """The exception for a job that ended with an exit code: final where the next try would find the same."""
-    text = sentence or f"{job} ended with exit code {exit_code}."
+    """The exception for a job that ended with an exit code: final where the next try would find the same.
+
+    A job cut off by a signal or a crash has another code than our faults; what it said before is then not the reason.
+    """
+    if exit_code in OUR_FAULTS and sentence:
+        text = sentence
+    else:
+        text = f"{job} ended with exit code {exit_code}" + (f", having said: {sentence}" if sentence else ".")
     return AirflowFailException(text) if exit_code in NOT_HEALED_BY_TIME else AirflowException(text)

@@ -78,7 +78,7 @@ def gate_task(pipeline: Pipeline, layer: Layer) -> Any:
     def gate(run_id: Any = None, outlet_events: Any = None) -> dict[str, Any]:
         answer = ask(job_command("gate", pipeline=pipeline.name, run_id=run_id, options=["--layer", layer]))
         if answer.exit_code:
-            raise AirflowFailException(answer.sentence or f"the gate of {layer} ended with exit code {answer.exit_code}")
+            raise AirflowFailException(str(said_fault(f"gate_{layer}", answer.exit_code, answer.sentence)))
         if answer.said["outcome"] == "pass":
             for asset in assets:
                 outlet_events[alias].add(asset, extra={"run_id": run_id})
@@ -94,7 +94,7 @@ def report_task(pipeline: Pipeline) -> Any:
     def report(run_id: Any = None) -> dict[str, Any]:
         answer = ask(job_command("report", pipeline=pipeline.name, run_id=run_id))
         if answer.exit_code:
-            raise AirflowFailException(answer.sentence or f"the report ended with exit code {answer.exit_code}")
+            raise AirflowFailException(str(said_fault("report", answer.exit_code, answer.sentence)))
         return answer.said
 
     made: Any = report()

@@ -78,6 +78,15 @@ def test_a_gate_without_an_answer_is_not_green(dag, monkeypatch):
         run_gate(dag, "gold")
 
 
+@pytest.mark.parametrize("exit_code", [-6, 134])
+def test_a_gate_cut_off_after_its_answer_is_red_and_does_not_say_it_passed(dag, monkeypatch, exit_code):
+    program = 'import os, sys; print(\'{"outcome": "pass", "sentence": "all passed", "tables": []}\', flush=True); '
+    program += "os.kill(os.getpid(), 6)" if exit_code < 0 else f"sys.exit({exit_code})"
+    monkeypatch.setattr(tasks, "job_command", lambda job, **_: [sys.executable, "-c", program])
+    with pytest.raises(AirflowFailException, match=rf"^gate_gold ended with exit code {exit_code}, having said: all passed$"):
+        run_gate(dag, "gold")
+
+
 def test_discover_with_nothing_to_do_skips_the_rest(dag, answers):
     answers({"has_work": False, "java_options": "", "sentence": "Nothing new"})
     assert not call(dag, "discover")
