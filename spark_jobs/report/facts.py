@@ -23,13 +23,14 @@ SELECT pipeline, run_id, max(moment) AS moment FROM (
     UNION ALL SELECT pipeline, run_id, max(evaluated_at) FROM _ops.verdicts GROUP BY ALL
     UNION ALL SELECT pipeline, run_id, max(read_at) FROM _ops.file_outcomes GROUP BY ALL
     UNION ALL SELECT pipeline, run_id, max(listed_at) FROM _ops.files GROUP BY ALL
-) WHERE pipeline IN ({pipelines}) AND NOT starts_with(run_id, 'retry__') GROUP BY ALL ORDER BY moment DESC, run_id DESC LIMIT 1
+) WHERE pipeline IN ({pipelines}) AND NOT starts_with(run_id, 'retry__') AND ($run_id = '' OR run_id = $run_id)
+GROUP BY ALL ORDER BY moment DESC, run_id DESC LIMIT 1
 """
 
 
 def latest_run(views: LakeViews, pipelines: list[str]) -> tuple[str, str] | None:
     """Pipeline and run id of the newest run that did anything; None when there was none."""
-    rows = views.rows(_RUNS_SQL.format(pipelines=in_list(pipelines)))
+    rows = views.rows(_RUNS_SQL.format(pipelines=in_list(pipelines)), {"run_id": ""})
     return (rows[0]["pipeline"], rows[0]["run_id"]) if rows else None
 
 
@@ -46,6 +47,7 @@ def facts_of_run(settings: Settings, views: LakeViews, pipeline: Pipeline, run_i
         "pipeline": pipeline.name,
         "title": pipeline.title,
         "run_id": run_id,
+        "ran_at": _last_sign_of(views, pipeline, run_id),
         "written_at": now,
         "outcome": outcome_of_run(tables, files),
         "summary": summary(tables, files),
@@ -61,6 +63,12 @@ def facts_of_run(settings: Settings, views: LakeViews, pipeline: Pipeline, run_i
         },
         "progress": progress(settings, views, pipeline, now),
     }
+
+
+def _last_sign_of(views: LakeViews, pipeline: Pipeline, run_id: str) -> datetime | None:
+    """When the run last listed, read, judged or booked anything."""
+    rows = views.rows(_RUNS_SQL.format(pipelines=in_list([pipeline.name])), {"run_id": run_id})
+    return rows[0]["moment"] if rows else None
 
 
 def _busiest(views: LakeViews, pipeline: Pipeline, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def report_page(facts: dict[str, Any]) -> str:
 
 
 def index_page(runs: list[dict[str, Any]], omitted: int) -> str:
-    """The list of runs, newest first; each has pipeline, run_id, folder, written_at, state, word, sentence, equation."""
+    """The list of runs, newest first; each has pipeline, run_id, folder, ran_at, state, word, sentence, equation."""
     return _environment().get_template("index.html").render(runs=runs, omitted=omitted, policy=POLICY)
 
 

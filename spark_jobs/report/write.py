@@ -59,14 +59,14 @@ def write_index(root: Path) -> None:
     """Write `<root>/index.html` from the summaries of the newest runs."""
     files = sorted(root.glob("*/*/summary.json"), key=lambda file: (file.stat().st_mtime_ns, str(file)), reverse=True)
     runs = [json.loads(file.read_text(encoding="utf-8")) for file in files[:MOST_RUNS]]
-    runs.sort(key=lambda run: (run["written_at"], run["folder"]), reverse=True)
+    runs.sort(key=lambda run: (run["ran_at"] or "", run["folder"]), reverse=True)
     _write(root / "index.html", index_page(runs, max(0, len(files) - MOST_RUNS)))
 
 
 def summary_of(facts: dict[str, Any], folder: str) -> dict[str, Any]:
     """What the index says of a run."""
     return {
-        "pipeline": facts["pipeline"], "run_id": facts["run_id"], "folder": folder, "written_at": facts["written_at"],
+        "pipeline": facts["pipeline"], "run_id": facts["run_id"], "folder": folder, "ran_at": facts["ran_at"],
         "state": facts["outcome"]["state"], "word": facts["outcome"]["word"], "sentence": facts["outcome"]["sentence"],
         "equation": equation(facts["summary"]),
     }  # fmt: skip

@@ -6,8 +6,10 @@ import json
 import pytest
 
 from spark_jobs.cli.query import examples
+from spark_jobs.io.ledger import discover
 from spark_jobs.jobs.gate import gate
 from spark_jobs.jobs.run import Run
+from spark_jobs.report.trace import trace
 from spark_jobs.report.views import LakeViews
 from spark_jobs.report.write import write_report
 from tests.builders.assay_command import assay, assay_json
@@ -44,8 +46,6 @@ def sample(tmp_path_factory, spark):
 
 
 def run(stack, run_id):
-    from spark_jobs.io.ledger import discover
-
     discover(stack.settings, stack.pipeline, run_id, stack.clock())
     assert stack.run(run_id=run_id) is None
 
@@ -77,8 +77,6 @@ def test_status_says_that_every_layer_has_consumed_its_source(sample):
 
 def test_every_record_of_every_file_is_found_where_it_ends(sample):
     views = LakeViews(sample.settings)
-    from spark_jobs.report.trace import trace
-
     rids = [row["_rid"] for row in views.rows("SELECT _rid FROM bronze.cloudtrail_records ORDER BY _rid")]
     special = views.rows(
         "SELECT _rid FROM silver.cloudtrail_events_quarantine UNION ALL SELECT _rid FROM silver.cloudtrail_events_duplicates"
@@ -146,17 +144,23 @@ def test_an_example_question_finds_what_the_sample_holds(sample, name):
     assert examples()[name].title in assay(sample.settings, "query", "--example", name).stdout
 
 
-def test_a_cut_off_file_that_was_mended_is_read_after_a_retry(tmp_path, spark):
+def test_a_file_that_came_back_is_read_after_a_retry(tmp_path, spark):
     stack = Stack(tmp_path, spark)
-    name = f"{FOLDER}/123837392027_CloudTrail_us-east-1_20230710T1300Z_x.json.gz"
-    path = stack.land(name, b"")
-    run(stack, "first")
-    assert assay_json(stack.settings, "files")["files"][0]["state"] == "failed"
+    path, away = stack.land(f"{LANDED}/gone.json.gz", good_file(1, 2)), tmp_path / "away"
+    discover(stack.settings, stack.pipeline, "first", stack.clock())
+    path.rename(away)
+    stack.run(run_id="first")
+    [failed] = assay_json(stack.settings, "files")["files"]
+    assert (failed["state"], failed["attempt"]) == ("failed", 1)
+    assert assay_json(stack.settings, "where", f"{failed['file_id']}:0")[0]["ends"] == "failed"
+
+    away.rename(path)  # the same version of the same file: its time is kept
     assert assay_json(stack.settings, "files", "retry", "--all-failed")["entered"] == 1
     run(stack, "second")
-    rows = assay_json(stack.settings, "files")["files"]
-    assert [(row["state"], row["attempt"]) for row in rows] == [("failed", 2)]
-    assert path.read_bytes() == b""
+    [read] = assay_json(stack.settings, "files")["files"]
+    assert (read["state"], read["attempt"], read["records"]) == ("ok", 2, 2)
+    assert assay_json(stack.settings, "where", f"{failed['file_id']}:0")[0]["ends"] == "published"
+    assert assay_json(stack.settings, "files", "retry", "--all-failed")["entered"] == 0
 
 
 def test_a_held_record_is_followed_until_a_person_releases_it(tmp_path, spark):

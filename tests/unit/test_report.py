@@ -191,9 +191,9 @@ def test_many_batches_are_one_line_for_each_expectation(tmp_path):
 
 def test_the_index_lists_the_newest_run_first(tmp_path):
     settings = small_lake(tmp_path)
-    write(settings, BOOKS, books_row(run_id="later"))
-    write_report(settings, CLOUDTRAIL, RUN, NOW)
-    write_report(settings, CLOUDTRAIL, "later", NOW.replace(hour=11))
+    write(settings, BOOKS, books_row(run_id="later", finished_at=NOW.replace(day=3)))
+    write_report(settings, CLOUDTRAIL, "later", NOW)
+    write_report(settings, CLOUDTRAIL, RUN, NOW.replace(hour=11))  # written last, and yet the older run
     page = Page((settings.reports_root / "index.html").read_text())
     links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
     assert [link.split("/")[1][:9] for link in links] == ["later", "scheduled"]
@@ -204,7 +204,7 @@ def test_the_index_is_bounded(tmp_path):
     for number in range(MOST_RUNS + 3):
         folder = tmp_path / "cloudtrail" / f"run-{number}"
         folder.mkdir(parents=True)
-        summary = {"pipeline": "cloudtrail", "run_id": str(number), "folder": f"cloudtrail/run-{number}", "written_at": NOW.isoformat(),
+        summary = {"pipeline": "cloudtrail", "run_id": str(number), "folder": f"cloudtrail/run-{number}", "ran_at": NOW.isoformat(),
                    "state": "pass", "word": "Passed", "sentence": "", "equation": ""}  # fmt: skip
         (folder / "summary.json").write_text(json.dumps(summary))
     write_index(tmp_path)
