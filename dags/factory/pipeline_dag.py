@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
 from dags.factory.failure import SayFailure
 from dags.factory.pages import dag_page
@@ -35,6 +35,9 @@ def hourly_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
         dagrun_timeout=timedelta(hours=6),
         default_args={"owner": pipeline.owner, "on_failure_callback": say.of_task},
         tags=["assay", *pipeline.tags],
+        params={
+            "sweep": Param(False, type="boolean", title="Sweep", description="List the whole landing folder, not its newest dates only.")
+        },
         doc_md=dag_page(pipeline, settings),
         on_failure_callback=say.of_run,
     ) as dag:

@@ -30,8 +30,9 @@ def discover_task(pipeline: Pipeline) -> Any:
     """List the landing folder; when there is nothing to do, skip all but the report. XCom: what discover said."""
 
     @task.short_circuit(task_id="discover", doc_md="Lists what has landed and enters it in the file ledger, without a JVM.", **RETRIES)
-    def discover(run_id: Any = None) -> dict[str, Any]:
-        answer = ask(job_command("discover", pipeline=pipeline.name, run_id=run_id))
+    def discover(run_id: Any = None, params: Any = None) -> dict[str, Any]:
+        options = ["--sweep"] if params and params.get("sweep") else []
+        answer = ask(job_command("discover", pipeline=pipeline.name, run_id=run_id, options=options))
         if answer.exit_code:
             raise said_fault("discover", answer.exit_code, answer.sentence)
         return answer.said if answer.said["has_work"] else {}

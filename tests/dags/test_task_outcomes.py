@@ -92,6 +92,16 @@ def test_discover_with_nothing_to_do_skips_the_rest(dag, answers):
     assert not call(dag, "discover")
 
 
+@pytest.mark.parametrize(("params", "options"), [({"sweep": False}, []), ({"sweep": True}, ["--sweep"])])
+def test_a_run_triggered_with_sweep_lists_everything(dag, answers, monkeypatch, params, options):
+    answers({"has_work": False, "java_options": "", "sentence": ""})
+    given, asked = tasks.job_command, []
+    monkeypatch.setattr(tasks, "job_command", lambda job, **arguments: asked.append(arguments["options"]) or given(job, **arguments))
+    call(dag, "discover", params=params)
+    assert asked == [options]
+    assert dag.params["sweep"] is False, "the schedule does not sweep; discover does it by itself once a day"
+
+
 def test_discover_with_work_hands_on_the_java_options(dag, answers):
     answers({"has_work": True, "java_options": "-Xfoo", "sentence": "3 new"})
     assert call(dag, "discover")["java_options"] == "-Xfoo"
