@@ -17,7 +17,7 @@ from spark_jobs.cli.processes import end_family, start
 from spark_jobs.cli.terminal import console, inert
 
 # A job's own line in Airflow's log: "… 12:00:01 what it did      [logger] loc=…"
-_JOB_LINE = re.compile(r" \d\d:\d\d:\d\d (\S.*?)\s+\[[\w.]+\] loc=")
+_JOB_LINE = re.compile(r" \d\d:\d\d:\d\d (\S.*?)\s+\[[\w.]+\] loc=|\[DAG TEST\] starting task_id=(\w+)")
 _MARK = {"success": "✓", "failed": "✗", "skipped": "-", "retry": "↻"}
 _STYLE = {"success": "green", "failed": "bold red", "skipped": "dim", "retry": "yellow"}
 
@@ -31,7 +31,6 @@ class TaskState:
     seconds: float = 0.0
     started: float = 0.0
     error: str | None = None
-    note: str = ""
 
 
 @dataclass
@@ -41,6 +40,8 @@ class DagRunResult:
     run_id: str = ""
     exit_code: int = 0
     tasks: dict[str, TaskState] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)  # by task: the newest line that its job wrote
+    speaker: str = ""
 
     @property
     def failure(self) -> str:
@@ -93,7 +94,7 @@ def _take(result: DagRunResult, events: list[dict[str, Any]]) -> None:
     for event in events:
         result.run_id = event["run_id"]
         key = f"{event['task_id']} {event['try']}"
-        task = result.tasks.setdefault(key, TaskState(event["task_id"], note="" if event["try"] == 1 else f"try {event['try']}"))
+        task = result.tasks.setdefault(key, TaskState(event["task_id"]))
         task.state, task.error = event["state"], event["error"]
         if event["state"] == "running":
             task.started = event["at"]
@@ -102,16 +103,18 @@ def _take(result: DagRunResult, events: list[dict[str, Any]]) -> None:
 
 
 def _take_notes(result: DagRunResult, output: bytes) -> None:
-    running = [task for task in result.tasks.values() if task.state == "running"]
-    said = _JOB_LINE.findall(output.decode("utf-8", "replace"))
-    if said and running:
-        running[-1].note = said[-1]
+    """Each line of a job becomes the note of the task under whose heading it stands in the log."""
+    for said, started in _JOB_LINE.findall(output.decode("utf-8", "replace")):
+        if started:
+            result.speaker = started
+        else:
+            result.notes[result.speaker] = said
 
 
-def _remark(task: TaskState) -> str:
+def _remark(result: DagRunResult, task: TaskState) -> str:
     if task.state == "retry":
         return f"{task.error} Trying again soon."
-    return task.error or task.note
+    return task.error or result.notes.get(task.task_id, "")
 
 
 @contextmanager
@@ -124,7 +127,10 @@ def _screen() -> Iterator[Any]:
             for key, task in result.tasks.items():
                 if task.state != "running" and key not in told:
                     told.add(key)
-                    print(f"  {_MARK.get(task.state, '?')} {task.task_id:<14} {task.seconds:6.1f} s   {inert(_remark(task))}", flush=True)
+                    print(
+                        f"  {_MARK.get(task.state, '?')} {task.task_id:<14} {task.seconds:6.1f} s   {inert(_remark(result, task))}",
+                        flush=True,
+                    )
 
         yield lines
         return
@@ -139,7 +145,7 @@ def _screen() -> Iterator[Any]:
             running = task.state == "running"
             mark = Spinner("dots") if running else Text(_MARK.get(task.state, "?"), style=_STYLE.get(task.state, ""))
             seconds = time.time() - task.started if running else task.seconds
-            note = Text(inert(_remark(task)), style="" if task.error else "dim", overflow="ellipsis", no_wrap=not task.error)
+            note = Text(inert(_remark(result, task)), style="" if task.error else "dim", overflow="ellipsis", no_wrap=not task.error)
             grid.add_row(mark, task.task_id, Text(f"{seconds:5.1f} s", justify="right"), note)
         waiting = "starting Airflow …" if not result.tasks else "elapsed"
         grid.add_row("", waiting, Text(f"{elapsed:5.1f} s", justify="right"), "")

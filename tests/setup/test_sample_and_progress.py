@@ -50,12 +50,14 @@ def test_each_try_of_a_task_has_its_own_state_and_time():
     assert result.run_id == "r"
 
 
-def test_a_running_task_shows_the_jobs_newest_line():
+def test_a_jobs_newest_line_is_the_note_of_the_task_it_belongs_to():
     result = DagRunResult()
-    _take(result, [event("build_silver", "running", at=1.0)])
-    line = "2026-01-01T00:00:00Z [info     ] 12:00:0{} silver: {} rows   [airflow.task.hooks.x.SparkSubmitHook] loc=spark_submit.py:965\n"
-    _take_notes(result, (line.format(1, 10) + "noise\n" + line.format(2, 20)).encode())
-    assert result.tasks["build_silver 1"].note == "silver: 20 rows"
+    heading = "2026-01-01T00:00:00Z [info     ] [DAG TEST] starting task_id={} map_index=-1 [airflow.sdk.definitions.dag] loc=dag.py:1501\n"
+    line = "2026-01-01T00:00:00Z [info     ] 12:00:0{} {}   [airflow.task.hooks.x.SparkSubmitHook] loc=spark_submit.py:965\n"
+    said = [heading.format("build_silver"), line.format(1, "10 rows"), "noise\n", line.format(2, "20 rows"), heading.format("gate_silver")]
+    _take_notes(result, "".join(said).encode())
+    _take_notes(result, line.format(3, "passed").encode())
+    assert result.notes == {"build_silver": "20 rows", "gate_silver": "passed"}
 
 
 def test_events_are_read_once_and_only_when_their_line_is_whole(tmp_path):
