@@ -56,18 +56,18 @@ def run_dag(dag_id: str, env: Mapping[str, str], log: Path) -> DagRunResult:
     progress.unlink(missing_ok=True)
     result = DagRunResult()
     began = time.time()
-    with log.open("wb") as output, log.open("rb") as reading, _screen() as show:
+    with log.open("wb") as output, _screen() as show:
         command = [str(Path(sys.executable).parent / "airflow"), "dags", "test", dag_id]
         process = start(command, env={**env, "ASSAY_PROGRESS": str(progress), "NO_COLOR": "1"}, cwd=PROJECT, log=output)
         try:
-            events = events_of(progress)
+            events, said = events_of(progress), _whole_lines(log)
             while process.poll() is None:
                 _take(result, next(events))
-                _take_notes(result, reading.read())
+                _take_notes(result, next(said))
                 show(result, time.time() - began)
                 time.sleep(0.2)
             _take(result, next(events))
-            _take_notes(result, reading.read())
+            _take_notes(result, next(said))
             show(result, time.time() - began)
             result.exit_code = process.returncode
         finally:
@@ -77,16 +77,21 @@ def run_dag(dag_id: str, env: Mapping[str, str], log: Path) -> DagRunResult:
 
 def events_of(progress: Path) -> Iterator[list[dict[str, Any]]]:
     """Each time it is asked: the events written since."""
+    for lines in _whole_lines(progress):
+        yield [json.loads(line) for line in lines.splitlines()]
+
+
+def _whole_lines(file: Path) -> Iterator[bytes]:
+    """Each time it is asked: what was written since to a file that may not be there yet, up to the last line's end."""
     position = 0
     while True:
-        lines: list[dict[str, Any]] = []
-        if progress.exists():
-            with progress.open("rb") as opened:
+        lines = b""
+        if file.exists():
+            with file.open("rb") as opened:
                 opened.seek(position)
                 text = opened.read()
-            whole = text[: text.rfind(b"\n") + 1]
-            position += len(whole)
-            lines = [json.loads(line) for line in whole.splitlines()]
+            lines = text[: text.rfind(b"\n") + 1]
+            position += len(lines)
         yield lines
 
 
