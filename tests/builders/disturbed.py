@@ -15,6 +15,7 @@ import psutil
 import pyarrow as pa
 
 from spark_jobs.io.ops import Ops
+from spark_jobs.spec.errors import LeaseHeld
 from spark_jobs.spec.tables import TableId
 from tests.builders.deliveries import BATCH_FILES, FIRST, SECOND, deliver
 from tests.builders.kill_at import KillPoint, command
@@ -71,6 +72,30 @@ def kill(stack: Stack, point: KillPoint, **env: str) -> None:
     with started(stack, point, **env) as job:
         log = job.communicate(timeout=300)[1]
     assert job.returncode == -signal.SIGKILL, f"{point.name}: the job ended with {job.returncode} before it met the point\n{log}"
+
+
+def overtaken(stack: Stack, point: KillPoint, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the job until it freezes at the point, JVM and all; let this process take over and finish; wake it up and wait for its end."""
+    job = started(stack, point, **env)
+    try:
+        while (state := psutil.Process(job.pid).status()) != psutil.STATUS_STOPPED:
+            assert job.poll() is None, f"the job ended before it met the point ({state})\n{job.communicate()[1]}"
+            time.sleep(0.05)
+        for process in (asleep := processes_of(stack)):
+            process.suspend()
+        while True:
+            try:
+                assert stack.run() is None
+                break
+            except LeaseHeld:  # its lease has yet to lapse
+                time.sleep(0.5)
+        for process in asleep:
+            process.resume()
+        out, log = job.communicate(timeout=300)
+    finally:
+        for process in processes_of(stack):  # none is left unless a check above failed
+            process.kill()
+    return subprocess.CompletedProcess(job.args, job.returncode, out, log)
 
 
 def started(stack: Stack, point: KillPoint | None = None, job: str = "run_layers", **env: str) -> subprocess.Popen[str]:

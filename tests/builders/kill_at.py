@@ -30,6 +30,7 @@ class KillPoint:
     call: int = 1
     appears: str = ""
     freeze: bool = False  # SIGSTOP in place of SIGKILL
+    parent: bool = False  # strike the parent: under spark-submit, the JVM of which this process is a child
     job: str = "run_layers"
 
     def arm(self, lake: Path) -> None:
@@ -66,7 +67,7 @@ class KillPoint:
         self._strike()
 
     def _strike(self) -> None:
-        os.kill(os.getpid(), signal.SIGSTOP if self.freeze else signal.SIGKILL)
+        os.kill(os.getppid() if self.parent else os.getpid(), signal.SIGSTOP if self.freeze else signal.SIGKILL)
 
 
 def command(point: KillPoint, job_command: list[str]) -> list[str]:
