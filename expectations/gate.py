@@ -14,6 +14,7 @@ from spark_jobs.spec.gates import OUTCOMES, CheckResult, GatePolicy, Outcome, Ve
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_DECIDE = "See `assay held show`, then `assay held release` or `assay held reject`"
 _SHOWN = 3  # failed expectations named in the sentence; the verdict has them all
 
 
@@ -40,7 +41,7 @@ def evaluate(
             from expectations.validation import validate
 
             checks = check_results(suite, validate(frame, suite))
-        except Exception as fault:  # noqa: BLE001  # whatever it is, the batch was not audited
+        except Exception as fault:  # whatever it is, the batch was not audited
             reasons = [f"the suite could not be evaluated ({type(fault).__name__}: {_first_line(fault)})"]
         else:
             reasons = _gaps(checks, suite, books, facts)
@@ -112,8 +113,8 @@ def _sentence(table: str, batch_id: str, outcome: Outcome, said: list[str], chec
     follows = {
         "pass": f"Published: the policy lets it pass. `assay report` shows the expectations of {table}.",
         "warn": "Published with a warning.",
-        "hold": f"Its rows wait in {table}_held: see `assay held show`, then `assay held release` or `assay held reject`.",
-        "stop": "Nothing was committed: see `assay held show`, then `assay held release` or `assay held reject`, or mend the cause and run again.",
+        "hold": f"Its rows wait in {table}_held. {_DECIDE}.",
+        "stop": f"Nothing was committed. {_DECIDE}, or mend the cause and run again.",
     }[outcome]
     verb = {"pass": "passed", "warn": "warned", "hold": "held", "stop": "stopped"}[outcome]
     return f"{what}: {verb}. Not as expected: {'; '.join(said[:_SHOWN])}{more}. {follows}"

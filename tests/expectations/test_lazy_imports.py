@@ -30,6 +30,7 @@ def test_leaves_out_what_no_gate_uses() -> None:
         "from scipy import stats; print(stats.norm.cdf(0))",
         "import scipy.stats; print(scipy.stats.norm.cdf(0))",
         "import scipy.stats.distributions as d; print(d.norm.cdf(0))",
+        "import importlib.util, pyspark.testing; print(0.5 if importlib.util.find_spec('scipy') else '')",
         "import altair; print(0.5 if altair.Chart else '')",
         "import sqlalchemy; print(0.5 if sqlalchemy.text('1') is not None else '')",
         "import great_expectations.expectations.core.expect_column_kl_divergence_to_be_less_than as e; print(e.stats.norm.cdf(0))",

@@ -90,7 +90,8 @@ ACTIVITY = {
     **_of_any_gold_table(activity()),
     "error_count is between 0 and event_count": activity().row(error_count=5),
     "distinct_principals is between 0 and event_count": activity().row(distinct_principals=-1),
-    "the first and the last event lie in the window, in this order": activity().row(last_event_at=NOON + timedelta(hours=1)),
+    "the first and the last event lie in the window": activity().row(last_event_at=NOON + timedelta(hours=1)),
+    "the first event is not after the last": activity().row(first_event_at=NOON + DAY / 100, last_event_at=NOON + DAY / 200),
 }
 PRINCIPAL_ACTIVITY = _of_any_gold_table(principal_activity()) | {
     f"{part} is between 0 and event_count": principal_activity().row(**{part: 6})
