@@ -116,7 +116,8 @@ ANSWERS = {
     "logins_without_mfa": lambda rows: [row["source_ip_address"] for row in rows] == ["192.168.10.20"],
     "denied_bursts": lambda rows: [row["denied_in_15_minutes"] for row in rows] == [29, 9],
     "blinded_audit": lambda rows: (
-        {row["event_name"] for row in rows} == {"DeleteTrail", "PutEventSelectors", "LeaveOrganization", "PutBucketLifecycle"}
+        {row["event_name"] for row in rows}
+        == {"DeleteTrail", "PutEventSelectors", "LeaveOrganization", "PutBucketLifecycle", "DeleteLogGroup"}
     ),
     "new_credentials": lambda rows: sum(row["event_name"] == "CreateAccessKey" for row in rows) == 2,
     "shared_outside": lambda rows: (
