@@ -33,6 +33,7 @@ certify: setup ## Run the long proofs: many orders, many kills
 	@$(bin)/python -m pytest -m certify
 
 bench: setup ## Print CPU and wall time on a seeded reference set, beside plain Spark and chdb
+	@PATH="$$PATH:$(state)/bootstrap/bin" UV_PROJECT_ENVIRONMENT="$(state)/venv" uv sync --frozen --quiet --inexact --group bench
 	@$(bin)/python -m tests.bench
 
 clean: ## Remove the lake, the landing folder, the reports and Airflow's state; the installed environment stays
