@@ -12,7 +12,7 @@ from spark_jobs.spec.errors import BooksUnbalanced, UnknownName
 from spark_jobs.spec.settings import load_settings
 
 if TYPE_CHECKING:
-    from spark_jobs.report.trace import Trace
+    from spark_jobs.report.way import Trace
 
 MARKS = {
     "found": "●",

@@ -6,13 +6,13 @@ Every step is looked up on its own table; nothing is concluded from the step bef
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from spark_jobs.report.batches import waiting_batches
 from spark_jobs.report.file_states import FileFilter, file_counts
 from spark_jobs.report.views import LakeViews
+from spark_jobs.report.way import Trace
 from spark_jobs.spec.pipeline import GoldSpec, Pipeline
 from spark_jobs.spec.tables import TableId
 from spark_jobs.spec.windows import BUCKET_S
@@ -21,37 +21,6 @@ _RID = re.compile(r"([0-9a-f]{32}):(\d{1,10})")
 
 # `of` predicates are Spark SQL; this one operator is spelled otherwise in DuckDB.
 _RLIKE = re.compile(r"(\w+)\s+rlike\s+('(?:[^']|'')*')", re.IGNORECASE)
-
-
-@dataclass
-class Step:
-    """One place the record was looked for. `state` is one word: found, quarantined, duplicate, held, counted, missing, waiting, failed."""
-
-    layer: str
-    table: str
-    state: str
-    sentence: str
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Trace:
-    """The way of one record. `ends` is the word of the place where it stays; `sentence` says so to a person."""
-
-    rid: str
-    steps: list[Step] = field(default_factory=list)
-    ends: str = "unknown"
-    sentence: str = ""
-
-    def add(self, layer: str, table: object, state: str, sentence: str, **facts: Any) -> None:
-        self.steps.append(Step(layer, str(table), state, sentence, facts))
-
-    def end(self, state: str, sentence: str) -> Trace:
-        self.ends, self.sentence = state, sentence
-        return self
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def is_rid(text: str) -> bool:
