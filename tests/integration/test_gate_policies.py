@@ -61,11 +61,11 @@ def test_a_held_silver_batch_lets_good_data_pass_and_is_released_once_or_rejecte
 
     # Event 2 arrives meanwhile in good order, and again differently; two more batches are held.
     _land(stack, "good", _numbers(2, 3), _numbers(5, 7))
-    assert stack.run() is None
+    assert stack.run("bronze", "silver") is None
     _land(stack, "odd_again", _numbers(7, 9, recipientAccountId="not-an-account"))
-    assert stack.run() is None
+    assert stack.run("bronze", "silver") is None
     assert _outcomes(stack, SILVER) == {FIRST: "hold", SECOND: "pass", THIRD: "hold"}
-    accounted = assert_every_record_accounted_for(stack)
+    accounted = assert_every_record_accounted_for(stack, waiting=["gold"])
     assert (accounted.silver, accounted.held) == (3, 5)
 
     _decide(stack, "release", SILVER, FIRST)
@@ -122,7 +122,7 @@ def test_bronze_stops_holds_and_warns_and_does_as_decided(stack, monkeypatch):
     assert (accounted.bronze, accounted.bronze_quarantined, accounted.bronze_held, accounted.silver) == (2, 2, 4, 2)
     _decide(stack, "release", BRONZE, THIRD)
     _decide(stack, "reject", BRONZE, FOURTH)
-    assert stack.run("bronze") is None and stack.run() is None
+    assert stack.run() is None
     accounted = assert_every_record_accounted_for(stack)
     assert (accounted.bronze, accounted.bronze_quarantined, accounted.bronze_held, accounted.silver) == (4, 4, 0, 4)
 

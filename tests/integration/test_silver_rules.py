@@ -30,7 +30,7 @@ def test_times_are_right_at_each_hour_and_no_event_is_too_late_or_lost_to_a_cloc
     # One clock in the future, then events that are late by an hour, a month and ten years: all of them are published in their windows.
     _land(stack, "future", {100: "2099-01-01T00:00:00Z"})
     stack.discover()
-    assert stack.run() is None
+    assert stack.run("bronze", "silver") is None
     late = {101: "2024-05-01T22:10:00Z", 102: "2024-04-01T05:00:00Z", 103: "2014-05-01T12:30:00Z"}
     _land(stack, "late", late)
     stack.discover()
@@ -89,16 +89,13 @@ def test_a_record_of_the_wrong_type_is_never_a_row_of_nulls(stack):
 
 def test_an_object_that_is_no_log_makes_no_batch_stop(stack):
     """A batch of the ledger that names only ignored objects has nothing for bronze: it passes, unlike a suite without evidence."""
-    stack.land(f"{FOLDER}/a.json.gz", good_file(1))
-    stack.discover()
-    assert stack.run() is None
     stack.land(f"{FOLDER}/_SUCCESS", b"")
     stack.discover()
-    assert stack.run() is None
+    assert stack.run("bronze") is None
     stack.land(f"{FOLDER}/b.json.gz", good_file(2))
     stack.discover()
     assert stack.run() is None
-    assert assert_every_record_accounted_for(stack).silver == 2
+    assert assert_every_record_accounted_for(stack).silver == 1
 
 
 def _land(stack, name, times):
