@@ -2,7 +2,9 @@
 
 The fast path is a proof by length. A record is decoded into classes made from its shape and encoded again. The encoder writes the
 shortest form of what was read, so both lengths are equal only when nothing was lost on the way: no key came twice, no null, space or
-long escape stood between. What does not add up goes the exact way, which finds the reason or the fields to rescue.
+long escape stood between. What does not add up takes the loose path, which finds unknown fields and nulls by the same arithmetic for
+each object (a new field of the source is in every record from one day to the next); and what does not add up there either goes the
+exact way, which finds the reason.
 """
 
 from __future__ import annotations
@@ -55,9 +57,9 @@ class JsonReader:
             try:
                 record = read(raw)
                 if len(write(record)) != len(raw) or len(raw) > MAX_STRING:
-                    record, finding = self._read_exactly(raw)
+                    record, finding = self._read_loosely(raw)
             except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-                record, finding = self._read_exactly(raw)
+                record, finding = self._read_loosely(raw)
             records.append(record)
             findings.append(finding)
         return records, findings
@@ -66,6 +68,16 @@ class JsonReader:
         """The same without the fast path, and with free-form parts that are no objects or arrays found (rule wrong_type)."""
         pairs = [self._read_exactly(raw) for raw in raws]
         return [record for record, _ in pairs], [finding for _, finding in pairs]
+
+    def _read_loosely(self, raw: bytes) -> tuple[Record | None, Finding | None]:
+        rescued: list[tuple[str, bytes]] = []
+        try:
+            record: Record = self._read_any(raw)
+            if len(raw) <= MAX_STRING and _adds_up(self.shape, raw, "$", rescued):
+                return record, _rescue(rescued)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            pass
+        return self._read_exactly(raw)
 
     def _read_exactly(self, raw: bytes) -> tuple[Record | None, Finding | None]:
         record: Record
@@ -80,16 +92,11 @@ class JsonReader:
                 record = self._read_any(raw)
         except BrokenRecord as fault:
             return None, Finding(fault.rule, fault.reason, None)
-        if not rescued:
-            return record, None
-        members = b",".join(msgspec.json.encode(path) + b":" + value for path, value in rescued)
-        return record, Finding(None, None, (b"{" + members + b"}").decode())
+        return record, _rescue(rescued)
 
     def _walk(self, shape: Shape, raw: Raw, path: str, rescued: list[tuple[str, bytes]]) -> None:
         members = _read_members(raw)
-        # Two quotes and a colon for each member, commas between, two braces: if it is more, there is space, or a key came twice.
-        length = sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members) + 1
-        if length != len(raw) and (key := repeated_key(bytes(raw))) is not None:
+        if _length(members) != len(raw) and (key := repeated_key(bytes(raw))) is not None:
             raise BrokenRecord("duplicate_key", f"{_join(path, key)} is there more than once, with only one place for its value.")
         for name, value in members.items():
             wanted = shape.get(name)
@@ -105,14 +112,46 @@ class JsonReader:
         if isinstance(wanted, Mapping):
             self._walk(wanted, value, path, rescued)
         elif isinstance(wanted, list):
-            for index, item in enumerate(_read_items(value)):
+            for index, item in enumerate(_read_items(value) or ()):
                 if (item_kind := _kind(item)) != "null":
                     self._check_kind(wanted[0], item_kind, item, f"{path}[{index}]", rescued)
 
 
 _KINDS = {"{": "an object", "[": "an array", '"': "a string", "t": "a boolean", "f": "a boolean", "n": "null"}
 _read_members = msgspec.json.Decoder(dict[str, Raw]).decode
-_read_items = msgspec.json.Decoder(list[Raw]).decode
+_read_items = msgspec.json.Decoder(list[Raw] | None).decode
+
+
+def _adds_up(shape: Shape, raw: bytes | Raw, path: str, rescued: list[tuple[str, bytes]]) -> bool:
+    """False when an object of the shape has spaces, long escapes in its keys or a key that comes twice; types are right already."""
+    members = _read_members(raw)
+    if _length(members) != len(raw):
+        return False
+    for name, value in members.items():
+        wanted = shape.get(name)
+        if isinstance(wanted, str):
+            continue
+        if wanted is None:
+            rescued.append((_join(path, name), bytes(value)))
+        elif isinstance(wanted, list):
+            for index, item in enumerate(_read_items(value) or ()):
+                if _kind(item) != "null" and not _adds_up(wanted[0], item, f"{path}.{name}[{index}]", rescued):
+                    return False
+        elif _kind(value) != "null" and not _adds_up(wanted, value, f"{path}.{name}", rescued):
+            return False
+    return True
+
+
+def _length(members: dict[str, Raw]) -> int:
+    """Length of an object's shortest form: two quotes and a colon for each member, commas between, two braces."""
+    return sum(map(len, members)) + sum(map(len, members.values())) + max(4 * len(members) + 1, 2)
+
+
+def _rescue(fields: list[tuple[str, bytes]]) -> Finding | None:
+    if not fields:
+        return None
+    members = b",".join(msgspec.json.encode(path) + b":" + value for path, value in fields)
+    return Finding(None, None, (b"{" + members + b"}").decode())
 
 
 def _kind(value: Raw) -> str:

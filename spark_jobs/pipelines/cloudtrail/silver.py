@@ -18,7 +18,8 @@ def parse_events(raw_records: DataFrame) -> DataFrame:
     """Bronze rows to silver columns (SILVER_SCHEMA), `raw`, `_rule` and `_reason`; one row out for each row in.
 
     For a row that keeps the contract `_rule`, `_reason` and `raw` are null (bronze has its text, under the same `_rid`). Else `_rule`
-    names the first rule broken, `_reason` says it in a sentence, `raw` is the text, and the typed columns may be null.
+    names the first rule broken, `_reason` says it in a sentence, `raw` is the text, event_time and event_date are null, and the other
+    typed columns may be.
     Never raises on data. Times are UTC to the microsecond (finer parts are cut); the session's time zone must be UTC.
     """
     parsed = raw_records.withColumn("_found", read_json(F.col("raw"), RECORD_SCHEMA, EVENT_SCHEMA)).withColumn(
@@ -27,9 +28,11 @@ def parse_events(raw_records: DataFrame) -> DataFrame:
     event_time = F.when(F.col("_event.event_time").rlike(EVENT_TIME), F.col("_event.event_time").try_cast("timestamp"))
     timed = parsed.withColumn("_event_time", event_time)
     account_id = F.coalesce(_text("recipient_account_id"), _text("user_identity.account_id"))
+    # A time out of range stays out of the typed columns: Python cannot hold the year 0, nor a table a partition for each odd date.
+    kept_time = F.when(F.col("_broken").isNull(), F.col("_event_time"))
     own = {
-        "event_time": F.col("_event_time"),
-        "event_date": F.to_date("_event_time"),
+        "event_time": kept_time,
+        "event_date": F.to_date(kept_time),
         "account_id": account_id,
         "principal_arn": F.coalesce(
             _text("user_identity.arn"),
