@@ -57,6 +57,10 @@ class Checkpoint:
         return f"{self._settings.checkpoint(self._table)}/{self._name}"
 
     @property
+    def source(self) -> TableId:
+        return self._source
+
+    @property
     def generation(self) -> str:
         return self._name
 

@@ -30,12 +30,18 @@ CONF = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.streaming.stopActiveRunOnRestart": "false",
+    # Else each call on a column asks the JVM for the session, a setting and the caller's line: eight trips for one, several hundred times.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Each execution describes its plan to listeners; those of Delta's own queries come to 50,000 characters each.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "5",
     "spark.sql.json.enableExactStringParsing": "true",  # sub-trees kept as text stay exactly as they came
 }
 
 # Generating and compiling code for a few thousand rows costs more than it saves (38 to 28 CPU-s for a whole small run); for 200,000 rows it
 # is the reverse, by a minute.
-SMALL_CONF = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
+# Whole-stage stays "on": without a code factory no plan uses it, but without it Parquet is read row by row, by generated code.
+SMALL_CONF = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def open_session(settings: Settings, name: str, *, small: bool) -> SparkSession:

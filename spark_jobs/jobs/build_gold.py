@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.io.delta_log import Position, added_files, latest_version
@@ -83,7 +83,7 @@ def build_batch(run: Run, leases: Leases, batch_id: str) -> None:
         return
     transforms = importlib.import_module(f"spark_jobs.pipelines.{run.pipeline.name}.gold")
     spans = ranges([start for one in touched for start in one.starts], max((one.spec.window.length_s for one in touched), default=0))
-    events = _events_at(run, version).where(_within_spans(run, spans)).select(*transforms.COLUMNS).persist()
+    events = _events_at(run, version).where(_on_dates(run, spans) & _within_spans(run, spans)).select(*transforms.COLUMNS).persist()
     try:
         counts = bucket_counts(run, events, [one.spec for one in touched])
         for one in touched:
@@ -128,8 +128,9 @@ def _replace_windows(
         }  # fmt: skip
         leases.check()
         replace_where(
-            run.settings, table, windows, where=_replaced(touched), partition_by="window_date", app=silver_app(run.settings, run.pipeline),
-            transaction=version, note=note,
+            run.settings, table, windows, where=_replaced(touched), partition_by="window_date",
+            partitions=_dates(ranges(touched.starts, spec.window.slide_s)), app=silver_app(run.settings, run.pipeline), transaction=version,
+            note=note,
         )  # fmt: skip
         write_books(run, "gold", table, own_commit(run, table, note))
         run.say(f"{table} {batch_id}: {len(touched.starts)} windows at silver version {version}; {books.equation()}")
@@ -150,7 +151,7 @@ def touched_buckets(run: Run, since: int, version: int) -> list[int]:
         paths = [f"{root}/{file.path}" for file in files if file.rows != 0]
         if not paths:
             return []
-        added = run.spark.read.parquet(*paths)
+        added = run.spark.read.schema(f"{run.pipeline.silver.time} timestamp").parquet(*paths)  # named, or Spark reads footers to learn it
     except FileNotFoundError:
         added = _events_at(run, version)
     rows = added.select(_bucket(run).alias("bucket")).distinct().collect()
@@ -187,16 +188,26 @@ def _bucket(run: Run) -> Column:
     return seconds - F.pmod(seconds, F.lit(BUCKET_S))
 
 
-def _within_spans(run: Run, spans: Sequence[tuple[int, int]]) -> Column:
-    """Events of these spans, with their dates named so that whole partitions are skipped."""
+def _on_dates(run: Run, spans: Sequence[tuple[int, int]]) -> Column:
+    """Silver's partitions that hold the spans."""
     from pyspark.sql import functions as F
 
-    dates = sorted({datetime.fromtimestamp(day, UTC).date() for low, high in spans for day in range(low - low % 86_400, high, 86_400)})
+    return F.col(run.pipeline.silver.date).isin(_dates(spans))
+
+
+def _dates(spans: Sequence[tuple[int, int]]) -> list[date]:
+    return sorted({datetime.fromtimestamp(day, UTC).date() for low, high in spans for day in range(low - low % 86_400, high, 86_400)})
+
+
+def _within_spans(run: Run, spans: Sequence[tuple[int, int]]) -> Column:
+    """Events of these spans. Names no column but the time: one that the cached events lack would make Spark read silver again."""
+    from pyspark.sql import functions as F
+
     time = F.col(run.pipeline.silver.time)
     within = F.lit(False)
     for low, high in spans:
         within = within | ((time >= F.timestamp_seconds(F.lit(low))) & (time < F.timestamp_seconds(F.lit(high))))
-    return within & F.col(run.pipeline.silver.date).isin(dates)
+    return within
 
 
 def _in_ranges(instant: Column, spans: Sequence[tuple[int, int]]) -> Column:

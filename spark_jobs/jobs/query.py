@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spark_jobs.io.checkpoint import Checkpoint
 from spark_jobs.jobs.run import Run
+from spark_jobs.spec.errors import SourceChanged
 from spark_jobs.spec.tables import TableId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
+
+# Delta's two errors for a source that is not only appended to (DELTA_SOURCE_TABLE_IGNORE_CHANGES, DELTA_SOURCE_IGNORE_DELETE).
+_CHANGED_IN_PLACE = re.compile(r"Detected (?:a data update|deleted data) \(for example (?P<operation>\w+).*?version (?P<version>\d+)", re.S)
 
 
 class LayerQuery:
@@ -22,6 +27,7 @@ class LayerQuery:
         self, run: Run, table: TableId, source: DataFrame, process: Callable[[DataFrame, int], None], checkpoint: Checkpoint
     ) -> None:
         self._fault: BaseException | None = None
+        self._table, self._source = table, checkpoint.source
 
         def guarded(batch: DataFrame, number: int) -> None:
             try:
@@ -54,9 +60,15 @@ class LayerQuery:
 
         try:
             self.query.awaitTermination()
-        except StreamingQueryException:
+        except StreamingQueryException as ended:
             if self._fault is not None:
                 raise self._fault from None
+            if changed := _CHANGED_IN_PLACE.search(str(ended)):
+                raise SourceChanged(
+                    f"{self._table} cannot go on: rows of its source {self._source} were changed in place by {changed['operation']} in the "
+                    f"source's version {changed['version']}, after they were read. Nothing was written by this batch. If that is the "
+                    f"source's last commit, remove its file from the source's _delta_log; else restore the lake from a backup."
+                ) from None
             raise
         if self._fault is not None:
             raise self._fault

@@ -33,6 +33,12 @@ class CheckpointDamaged(AssayError):
     exit_code = 4
 
 
+class SourceChanged(AssayError):
+    """Rows of a table that the next layer streams were updated, deleted or restored by somebody else: it is not what was read from."""
+
+    exit_code = 4
+
+
 class BooksUnbalanced(AssayError):
     """A batch's counts do not add up: a record is unaccounted for. The run fails."""
 

@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.io.session import open_session
-from spark_jobs.spec.settings import load_settings
 from tests.builders.disturbed import Scene
-from tests.builders.stack import PROJECT
 
 HERE = Path(__file__).parent
 
@@ -23,13 +20,6 @@ def pytest_collection_modifyitems(items):
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.certify)
             item.add_marker(pytest.mark.timeout(3600))
-
-
-@pytest.fixture(scope="session")
-def spark():
-    session = open_session(load_settings(home=PROJECT / ".assay"), "assay certify", small=True)
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="session")

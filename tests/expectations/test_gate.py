@@ -222,7 +222,7 @@ def test_batches_judged_before_are_not_kept_in_memory(spark: SparkSession) -> No
     for _ in range(3):
         silver().judge(spark)
     gc.collect()
-    assert sum(isinstance(thing, SparkDFExecutionEngine) for thing in gc.get_objects()) <= 1
+    assert sum(type(thing) is SparkDFExecutionEngine for thing in gc.get_objects()) <= 1
 
 
 def test_great_expectations_leaves_the_callers_cache_alone(spark: SparkSession) -> None:

@@ -1,19 +1,18 @@
-"""One real Spark session for all integration tests that do not need a process of their own, and a fresh stack for each."""
+"""A fresh stack for each test, and a lake in the middle of its life for the tests that disturb it."""
 
 import pytest
 
-from spark_jobs.io.session import open_session
-from spark_jobs.spec.settings import load_settings
-from tests.builders.stack import PROJECT, Stack
-
-
-@pytest.fixture(scope="session")
-def spark():
-    session = open_session(load_settings(home=PROJECT / ".assay"), "assay tests", small=True)
-    yield session
-    session.stop()
+from tests.builders.disturbed import Scene
+from tests.builders.stack import Stack
 
 
 @pytest.fixture
 def stack(tmp_path, spark):
     return Stack(tmp_path, spark)
+
+
+@pytest.fixture(scope="session")
+def scene(tmp_path_factory, spark):
+    """A lake with a second delivery before it, and what it must become. Without gates: importing Great Expectations costs each process
+    10 CPU-seconds; `make certify` has them."""
+    return Scene(tmp_path_factory.mktemp("scene"), spark, gates=False, lease_ttl_s=5)

@@ -1,18 +1,10 @@
 """A driver killed at an exact line: after a restart every table is what it would have been. All points one by one are in `make certify`."""
 
-import pytest
-
-from tests.builders.disturbed import Scene, differences, everything, kill, survivors
+from tests.builders.disturbed import differences, everything, kill, survivors
 from tests.builders.kill_at import KillPoint
 from tests.builders.kill_points import BOOKS, COMMIT, LEDGER, SIDE
 
 SILVER = ("silver.cloudtrail_events", "silver.cloudtrail_events_quarantine")
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory, spark):
-    # Without gates: importing Great Expectations costs each process 10 CPU-seconds. `make certify` has them.
-    return Scene(tmp_path_factory.mktemp("recovery"), spark, gates=False)
 
 
 def test_the_deliveries_fill_every_side_table(scene):

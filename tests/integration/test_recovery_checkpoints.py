@@ -6,14 +6,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.spec.errors import CheckpointDamaged
+from spark_jobs.spec.errors import CheckpointDamaged, SourceChanged
 from spark_jobs.spec.tables import TableId
-from tests.builders.disturbed import Scene, differences, everything
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory, spark):
-    return Scene(tmp_path_factory.mktemp("checkpoints"), spark, gates=False)
+from tests.builders.disturbed import differences, everything
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +166,23 @@ def test_a_gold_table_that_was_restored_is_refused_and_built_again_as_the_senten
     shutil.rmtree(stack.settings.location(table))
     assert stack.run() is None
     assert everything(stack)[str(table)] == scene.undisturbed[str(table)]
+
+
+@pytest.mark.parametrize("change", [lambda table: table.delete("_record_index = 0"), lambda table: table.update({"raw": "'{}'"})])
+def test_rows_of_bronze_changed_by_hand_stop_silver_with_a_sentence(scene, finished, change):
+    stack = scene.copy(f"changed_{id(change)}", of=finished)
+    location = Path(stack.settings.location(LAYERS["bronze"]))
+    before = everything(stack)
+    change(DeltaTable(location))
+    version = DeltaTable(location).version()
+    with pytest.raises(SourceChanged, match=rf"source bronze.cloudtrail_records were changed in place by \w+ in the .*version {version}"):
+        stack.run("silver")
+    assert {name: rows for name, rows in everything(stack).items() if "silver" in name} == {
+        name: rows for name, rows in before.items() if "silver" in name
+    }
+    (location / "_delta_log" / f"{version:020d}.json").unlink()
+    assert stack.run() is None
+    assert everything(stack) == before
 
 
 def _files(stack):
