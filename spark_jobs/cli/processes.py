@@ -43,13 +43,13 @@ def start(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[
     )
 
 
-def end_family() -> int:
-    """End all descendants: first asked, and killed after GRACE_S. Returns how many had to be killed."""
+def end_family(grace_s: float = GRACE_S) -> int:
+    """End all descendants: first asked, and killed after `grace_s` seconds. Returns how many had to be killed."""
     family = psutil.Process().children(recursive=True)
     for member in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             member.terminate()
-    _, stubborn = psutil.wait_procs(family, timeout=GRACE_S)
+    _, stubborn = psutil.wait_procs(family, timeout=grace_s)
     while left := [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]:
         for member in left:
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -27,7 +27,6 @@ DRIVER = """
 import sys, time
 from pathlib import Path
 from spark_jobs.cli import processes
-processes.GRACE_S = 1
 processes.adopt_orphans()
 log = Path(sys.argv[1])
 with log.open("wb") as output:
@@ -36,7 +35,7 @@ with log.open("wb") as output:
 while "ready" not in log.read_text():
     time.sleep(0.05)
 if sys.argv[3] == "end":
-    print(processes.end_family(), flush=True)
+    print(processes.end_family(grace_s=1), flush=True)
 else:
     print("waiting", flush=True)
     time.sleep(600)
