@@ -145,13 +145,22 @@ def prepare_airflow(env: Mapping[str, str], *, ends_stale_runs: bool = False) ->
         return
     options = ["--end-stale-runs"] if ends_stale_runs else []
     done = subprocess.run([sys.executable, str(PREPARE), *options], env=dict(env), cwd=PROJECT, capture_output=True, text=True)
-    (home / "prepare.log").write_text(done.stdout + done.stderr)
+    with suppress(OSError):
+        (home / "prepare.log").write_text(done.stdout + done.stderr)
     if done.returncode:
-        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), f"exit code {done.returncode}")
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        # SQLAlchemy ends with a hint where to read more; the reason is above it.
+        reason = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else f"exit code {done.returncode}")
         raise ConfigurationFault(
-            f"Airflow's database in {home} could not be made ready: {last}. The whole output is in {home}/prepare.log."
+            f"Airflow's database in {home} could not be made ready: {reason}. The whole output is in {home}/prepare.log."
         )
     stamp.write_text(wanted)
+
+
+def storage_sentence(fault: OSError) -> str:
+    """What the machine's storage answered, as a sentence: a full disk, a lost permission, a quota."""
+    where = f" ({fault.filename})" if fault.filename else ""
+    return f"{fault.strerror or fault}{where}. What was published is whole; mend that and run again."
 
 
 def _package_folder(name: str) -> Path:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spark_jobs.cli.airflow_home import PROJECT, airflow_environment, airflow_home, only_one, prepare_airflow
+from spark_jobs.cli.airflow_home import PROJECT, airflow_environment, airflow_home, only_one, prepare_airflow, storage_sentence
 from spark_jobs.cli.dag_run import DagRunResult, run_dag
 from spark_jobs.cli.processes import adopt_orphans, on_end_signals
 from spark_jobs.cli.sample import deliver, deliveries
@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AssayError as fault:
         complain(str(fault))
         return fault.exit_code
+    except OSError as fault:
+        complain(storage_sentence(fault))
+        return 1
     except KeyboardInterrupt:
         complain("Stopped. What was published is whole; the next run goes on from there.")
         return 130

@@ -15,7 +15,7 @@ from subprocess import Popen
 from typing import Any
 
 from spark_jobs.cli.airflow_api import AirflowApi
-from spark_jobs.cli.airflow_home import PROJECT, airflow_environment, airflow_home, only_one, prepare_airflow
+from spark_jobs.cli.airflow_home import PROJECT, airflow_environment, airflow_home, only_one, prepare_airflow, storage_sentence
 from spark_jobs.cli.dag_run import events_of
 from spark_jobs.cli.processes import adopt_orphans, end_family, on_end_signals, start
 from spark_jobs.cli.run import has_work
@@ -52,6 +52,9 @@ def main() -> int:
     except AssayError as fault:
         complain(str(fault))
         return fault.exit_code
+    except OSError as fault:
+        complain(storage_sentence(fault))
+        return 1
     except KeyboardInterrupt:
         return 0
 

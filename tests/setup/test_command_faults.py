@@ -14,6 +14,13 @@ from spark_jobs.spec.settings import load_settings
 
 PROJECT = Path(__file__).parents[2]
 
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))
+from spark_jobs.cli.run import main
+sys.exit(main([]))
+"""
+
 
 def command(module: str, home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -51,6 +58,21 @@ def test_an_unknown_pipeline_and_an_impossible_setting(tmp_path):
 def test_a_state_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     assert "cannot be written" in one_sentence(command("run", tmp_path / "file"))
+
+
+@pytest.mark.parametrize("bytes_left", [1_000, 100_000], ids=["for the sample", "for Airflow's database"])
+def test_a_disk_without_room_is_one_sentence(tmp_path, bytes_left):
+    """A limit on the size of any file written stands for the full disk: the same calls fail, and no rights are needed to arrange it."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED.format(bytes_left)],
+        cwd=PROJECT,
+        env={**os.environ, "ASSAY_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode in (1, 2), ran
+    assert len(ran.stderr.strip().splitlines()) == 1, ran.stderr
+    assert "too large" in ran.stderr or "disk" in ran.stderr
 
 
 def test_a_port_in_use_is_said_before_anything_is_started(tmp_path):
