@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from spark_jobs.cli.airflow_api import AirflowApi
+from spark_jobs.cli.up import SERVERS
 from spark_jobs.io.lake import lake_table
 from spark_jobs.spec.settings import load_settings
 from spark_jobs.spec.tables import TableId
@@ -83,7 +84,10 @@ class Up:
 def up(tmp_path_factory):
     running = Up(tmp_path_factory.mktemp("up"))
     yield running
-    running.process.kill()
+    running.family()  # while the relations between them can still be seen
+    running.process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        running.process.wait(timeout=60)
     for process in running.family():
         process.kill()
 
@@ -189,3 +193,20 @@ def test_after_that_signal_the_next_up_finishes_what_was_cut_off(up):
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(timeout=90) == 0
     assert up.family() == []
+
+
+@pytest.mark.timeout(300)
+def test_should_it_be_killed_itself_its_servers_end_by_themselves(up):
+    if up.process.poll() is not None:
+        up.start()
+    up.wait_for("Ctrl-C stops all of it")
+    deadline = time.monotonic() + 90
+    while len(up.family()) <= len(SERVERS) + 1:  # until the scheduler has workers of its own
+        assert time.monotonic() < deadline, up.family()
+        time.sleep(0.2)
+    up.process.kill()
+    up.process.wait()
+    deadline = time.monotonic() + 90
+    while left := up.family():
+        assert time.monotonic() < deadline, left
+        time.sleep(0.5)
