@@ -132,7 +132,9 @@ def _replace_windows(
             partitions=_dates(ranges(touched.starts, spec.window.slide_s)), app=silver_app(run.settings, run.pipeline), transaction=version,
             note=note,
         )  # fmt: skip
-        write_books(run, "gold", table, own_commit(run, table, note))
+        committed = own_commit(run, table, note)
+        leases.check()  # who took over meanwhile writes the books
+        write_books(run, "gold", table, committed)
         run.say(f"{table} {batch_id}: {len(touched.starts)} windows at silver version {version}; {books.equation()}")
     finally:
         windows.unpersist()

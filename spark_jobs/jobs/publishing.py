@@ -126,6 +126,7 @@ def publish(writer: Writer, batch: Batch, to_quarantine: Any = None) -> str:
             f"{table}: batch {batch.batch_id} was audited with {books.written} rows, its commit holds {in_commit}. "
             f"Nothing further is built on it; see `assay books`."
         )
+    writer.leases.check()  # who took over meanwhile writes the books, and the checkpoint is no longer ours
     write_books(run, writer.layer, table, committed)
     run.say(f"{table} {batch.batch_id}: {books.equation()}" + (f"; gate: {verdict.outcome}" if run.settings.gates else ""))
     return verdict.outcome

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.io.checkpoint import Checkpoint
 from spark_jobs.jobs.run import Run
-from spark_jobs.spec.errors import SourceChanged
+from spark_jobs.spec.errors import LeaseLost, SourceChanged
 from spark_jobs.spec.tables import TableId
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ class LayerQuery:
                     f"{self._table} cannot go on: rows of its source {self._source} were changed in place by {changed['operation']} in the "
                     f"source's version {changed['version']}, after they were read. Nothing was written by this batch. If that is the "
                     f"source's last commit, remove its file from the source's _delta_log; else restore the lake from a backup."
+                ) from None
+            if "CONCURRENT_STREAM_LOG_UPDATE" in str(ended):
+                raise LeaseLost(
+                    f"{self._table}: another run has gone on with the same checkpoint while this one was away. This run stops; nothing was "
+                    f"written twice."
                 ) from None
             raise
         if self._fault is not None:
