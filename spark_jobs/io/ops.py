@@ -17,7 +17,23 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.spec.settings import Settings
-from spark_jobs.spec.tables import BOOKS, DECISIONS, FILE_OUTCOMES, FILES, SWEEPS, VERDICTS, TableId
+from spark_jobs.spec.tables import (
+    AMENDMENTS,
+    AUDITS,
+    BACKFILL_CHUNKS,
+    BACKFILLS,
+    BOOKS,
+    CONSUMERS,
+    DECISIONS,
+    DISMISSALS,
+    FILE_OUTCOMES,
+    FILES,
+    MAINTENANCE,
+    RUNS,
+    SWEEPS,
+    VERDICTS,
+    TableId,
+)
 
 CHECKPOINT_EVERY = 20
 
@@ -28,7 +44,7 @@ def _schema(**columns: pa.DataType) -> pa.Schema:
     return pa.schema(list(columns.items()))
 
 
-_S, _I, _B = pa.string(), pa.int64(), pa.bool_()
+_S, _I, _B, _F, _D = pa.string(), pa.int64(), pa.bool_(), pa.float64(), pa.date32()
 
 SCHEMAS: Mapping[TableId, pa.Schema] = {
     FILES: _schema(
@@ -53,6 +69,33 @@ SCHEMAS: Mapping[TableId, pa.Schema] = {
         decision_id=_S, pipeline=_S, table=_S, batch_id=_S, decision=_S, who=_S, note=_S, decided_at=_TIME,
     ),
     SWEEPS: _schema(pipeline=_S, root=_S, listed=_I, new=_I, swept_at=_TIME, run_id=_S),
+    RUNS: _schema(
+        pipeline=_S, run_id=_S, job=_S, layers=_S, files=_I, bytes=_I, records=_I, wall_s=_F, cpu_s=_F, is_small=_B, backfill_id=_S,
+        started_at=_TIME, finished_at=_TIME,
+    ),
+    AMENDMENTS: _schema(
+        pipeline=_S, table=_S, window_start=_TIME, window_end=_TIME, key=_S, before=_S, after=_S, events=_I, late_s=_I, files=_S,
+        brought_by=_S, silver_version=_I, batch_id=_S, run_id=_S, amended_at=_TIME,
+    ),
+    AUDITS: _schema(
+        audit_id=_S, pipeline=_S, table=_S, run_id=_S, mode=_S, cells=_I, cells_total=_I, mismatched=_I, silver_version=_I,
+        gold_version=_I, from_date=_D, to_date=_D, is_equal=_B, mismatches=_S, sentence=_S, audited_at=_TIME,
+    ),
+    DISMISSALS: _schema(pipeline=_S, table=_S, fingerprint=_S, rule=_S, rows=_I, who=_S, note=_S, up_to=_TIME, dismissed_at=_TIME),
+    BACKFILLS: _schema(
+        backfill_id=_S, pipeline=_S, what=_S, state=_S, from_date=_D, to_date=_D, accounts=_S, regions=_S, source=_S, is_newest_first=_B,
+        chunks=_I, files=_I, bytes=_I, records=_I, overlap_files=_I, predicted_s=_F, predicted_cpu_s=_F, actual_s=_F, actual_cpu_s=_F,
+        plan=_S, who=_S, run_id=_S, at=_TIME,
+    ),
+    BACKFILL_CHUNKS: _schema(
+        backfill_id=_S, pipeline=_S, chunk=_I, state=_S, first_date=_D, last_date=_D, files=_I, bytes=_I, content=_S, claimed_by=_S,
+        run_id=_S, wall_s=_F, cpu_s=_F, at=_TIME,
+    ),
+    CONSUMERS: _schema(name=_S, table=_S, checkpoint=_S, version=_I, state=_S, who=_S, note=_S, at=_TIME),
+    MAINTENANCE: _schema(
+        pipeline=_S, table=_S, action=_S, files_before=_I, files_after=_I, removed=_I, bytes=_I, kept_from_version=_I, held_back_by=_S,
+        sentence=_S, run_id=_S, done_at=_TIME,
+    ),
 }  # fmt: skip
 
 # Failed readings are asked for at every discover: a partition of their own keeps that from scanning all outcomes ever.

@@ -76,6 +76,9 @@ class Pipeline:
     bronze_entity: str = "records"
     policies: dict[Layer, GatePolicy] = field(default_factory=dict)
     freshness: timedelta = timedelta(hours=2)
+    daily_cron: str = "30 1 * * *"  # after midnight UTC, once the day's last files have landed
+    lateness: timedelta = timedelta(hours=1)  # a window settles this long after its end
+    clock_ahead: timedelta = timedelta(days=1)  # an event further ahead of its arrival is parked until its time has come
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):

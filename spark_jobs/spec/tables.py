@@ -56,4 +56,15 @@ BOOKS = TableId("_ops", "books")
 VERDICTS = TableId("_ops", "verdicts")
 DECISIONS = TableId("_ops", "decisions")
 SWEEPS = TableId("_ops", "sweeps")
-OPS_TABLES = (FILES, FILE_OUTCOMES, BOOKS, VERDICTS, DECISIONS, SWEEPS)
+RUNS = TableId("_ops", "runs")
+AMENDMENTS = TableId("_ops", "amendments")
+AUDITS = TableId("_ops", "audits")
+DISMISSALS = TableId("_ops", "dismissals")
+BACKFILLS = TableId("_ops", "backfills")
+BACKFILL_CHUNKS = TableId("_ops", "backfill_chunks")
+CONSUMERS = TableId("_ops", "consumers")
+MAINTENANCE = TableId("_ops", "maintenance")
+OPS_TABLES = (
+    FILES, FILE_OUTCOMES, BOOKS, VERDICTS, DECISIONS, SWEEPS, RUNS, AMENDMENTS, AUDITS, DISMISSALS, BACKFILLS, BACKFILL_CHUNKS,
+    CONSUMERS, MAINTENANCE,
+)  # fmt: skip

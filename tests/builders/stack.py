@@ -44,6 +44,7 @@ class Stack:
         self.pipeline: Pipeline = load_pipeline(pipeline)
         self.ops = Ops(self.settings)
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self.small = True  # False: as for much pending input, whose re-deliveries are found in another way
         self._spark = spark
         self._runs = 0
 
@@ -72,7 +73,7 @@ class Stack:
         from spark_jobs.jobs.run_layers import _source, _start
 
         assert self._spark is not None, "this stack has no session; use `job`"
-        run = Run(self.settings, self.pipeline, run_id or self._next_run(), self.clock, small=True)
+        run = Run(self.settings, self.pipeline, run_id or self._next_run(), self.clock, small=self.small)
         run._session.append(self._spark)
         for layer in layers or LAYERS:
             if lake_table(self.settings, _source(self.pipeline, layer)) is None:

@@ -51,3 +51,11 @@ def test_increments_in_any_order_end_as_one_batch(spark, one_batch, steps, batch
         stack = Stack(Path(folder), spark, gates=False, batch_files=batch_files)
         run_increments(stack, steps)
         assert published(stack) == one_batch
+
+
+def test_much_input_is_worked_on_in_another_way_and_ends_the_same(tmp_path, spark, one_batch):
+    files, half = tuple(ANY_ORDER), len(ANY_ORDER) // 2
+    stack = Stack(tmp_path, spark, gates=False)
+    stack.small = False
+    run_increments(stack, [Increment(files[:half], LAYERS), Increment(files[half:], LAYERS)])
+    assert published(stack) == one_batch

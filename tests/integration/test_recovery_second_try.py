@@ -1,4 +1,4 @@
-"""What is tried a second time may find files changed, or half of its work done: nothing may stay that must not, nor be doubled."""
+"""A second try may find files changed or half of its work done: what the first try left must neither stay nor be doubled."""
 
 import pytest
 
