@@ -19,8 +19,10 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
+from pyarrow.dataset import dataset
+from pyarrow.fs import LocalFileSystem
 
-from spark_jobs.io.lake import lake_table, rows_of, storage
+from spark_jobs.io.lake import lake_table, storage
 from spark_jobs.io.landed_file import file_id, file_system_of
 from spark_jobs.io.landing import LandingFolder, ListedObject, listed_object
 from spark_jobs.io.ops import CONFIGURATION, SCHEMAS, Ops
@@ -177,15 +179,37 @@ def _append(settings: Settings, make_rows, dates: set[date | None] | None) -> li
 
 
 def _known(ledger: DeltaTable | None, dates: set[date | None] | None) -> pa.Table:
-    columns = ["file_id", "attempt"]
+    """`file_id` and `attempt` of the ledger's rows of those dates (None: of all)."""
+    schema = pa.schema([SCHEMAS[FILES].field(name) for name in ("file_id", "attempt")])
     if ledger is None:
-        return pa.schema([SCHEMAS[FILES].field(name) for name in columns]).empty_table()
+        return schema.empty_table()
+    files = pa.table(ledger.get_add_actions(flatten=True))
     within = None
     if dates is not None:
-        within = pc.field("prefix_date").isin([day for day in dates if day is not None])
+        days = pa.array([day for day in dates if day is not None], pa.date32())
+        within = pc.field("prefix_date").isin(days)
+        holds = _may_hold(files, days)
         if None in dates:
             within = within | pc.field("prefix_date").is_null()
-    return rows_of(ledger, SCHEMAS[FILES]).to_table(columns=columns, filter=within)
+            holds = pc.or_(holds, pc.greater(files["null_count.prefix_date"], 0))
+        files = files.filter(holds)
+    if not files.num_rows:
+        return schema.empty_table()
+    # Chosen by their statistics as one Arrow table: delta-rs's dataset makes an expression of each file's, 3 s for 8,000 files.
+    fs, root = storage(ledger.table_uri)
+    paths = [f"{root.rstrip('/')}/{name}" for name in files["path"].to_pylist()]
+    on_disk = LocalFileSystem() if "file" in fs.protocol else fs
+    rows = dataset(paths, schema=SCHEMAS[FILES], format="parquet", filesystem=on_disk).to_table(columns=schema.names, filter=within)
+    return rows.cast(schema)
+
+
+def _may_hold(files: pa.Table, days: pa.Array) -> pa.Array:
+    """For each data file whether a row of one of the days may be in it."""
+    holds = pa.array([False] * files.num_rows)
+    for day in days:
+        within = pc.and_kleene(pc.less_equal(files["min.prefix_date"], day), pc.greater_equal(files["max.prefix_date"], day))
+        holds = pc.or_(holds, pc.fill_null(within, False))
+    return holds
 
 
 def _commit(settings: Settings, ledger: DeltaTable | None, rows: Sequence[dict[str, object]]) -> None:
