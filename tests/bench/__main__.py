@@ -18,6 +18,7 @@ RATIOS = (
     ("warm session, gates off, per set", "chdb, warm, per set"),
     ("reference set, cold, three layers in one submit", "plain Spark batch, cold"),
     ("  of that, all gates", "warm session, with gates, per set"),
+    *((f"one hour, {kind} × {factor}", "one hour, history × 1") for kind in ("rows", "ledger", "versions") for factor in (10, 100)),
 )
 
 

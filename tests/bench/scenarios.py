@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ from pathlib import Path
 
 from spark_jobs.io.java_options import archive_options
 from spark_jobs.spec.tables import LAYERS
+from tests.bench.growth import Growth
 from tests.bench.measure import Cost, measure
 from tests.bench.reference_set import LandedSet, hourly_files, large_file, reference_set
 from tests.bench.stage import CACHE, PROJECT, Stage
 
 HERE = Path(__file__).parent
+LEDGER_FILES = 4_000_000
 JOBS = {"bronze": "ingest_bronze", "silver": "build_silver", "gold": "build_gold"}
 
 
@@ -36,12 +39,14 @@ class Scenarios:
         self.hour: LandedSet = hourly_files(CACHE)
         self._stage = Stage(CACHE / "stage")
         self._base = "after-one-set"
+        self._growth = Growth()
 
     def all(self) -> list[Callable[[], list[Figure]]]:
         """Reference set first: the small runs go on from the lake that it leaves."""
         return [
             self.reference_set, self.small_run, self.small_run_with_gates, self.small_run_in_three_submits, self.nothing_new,
             self.peer_spark, self.peer_chdb, self.warm, self.warm_with_gates, self.reference_set_with_gates, self.large_file,
+            self.large_ledger, self.history,
         ]  # fmt: skip
 
     def reference_set(self) -> list[Figure]:
@@ -76,6 +81,31 @@ class Scenarios:
         _, answer = self._stage.discover()
         cost = self._stage.submit("ingest_bronze", java_options=answer["java_options"], gates=False)
         return [_figure("one gz of 28 MB inflating to 200 MB, bronze", cost)]
+
+    def large_ledger(self) -> list[Figure]:
+        """What discover asks of a ledger of 4,000,000 files; the reach, 3 s and 2 GB, is for all dates."""
+        lake = CACHE / f"ledger-{LEDGER_FILES}"
+        command = [sys.executable, "-m", "tests.bench.large_ledger"]
+        if not (lake / "made").exists():
+            shutil.rmtree(lake, ignore_errors=True)
+            subprocess.run([*command, "make", str(lake), str(LEDGER_FILES)], cwd=PROJECT, env=self._stage.environment(), check=True)
+            (lake / "made").touch()
+        cost = measure([*command, "ask", str(lake)], env=self._stage.environment(), cwd=PROJECT, log=CACHE / "logs" / "large_ledger.log")
+        said = json.loads(cost.output.strip().splitlines()[-1])
+        if (said["rows"], said["all_dates_s_known"]) != (LEDGER_FILES, 500):
+            raise RuntimeError(f"The ledger's answer is wrong: {said}")
+        return [
+            Figure(f"ledger of {LEDGER_FILES:,} files: both looks", cost.cpu_s, cost.wall_s, cost.peak_mb.get("all")),
+            Figure("  wall time of a look at one date", 0, said["one_date_s"]),
+            Figure("  wall time of a look at all dates", 0, said["all_dates_s"], reach=3),
+        ]
+
+    def history(self) -> list[Figure]:
+        """The same hour on lakes with more history."""
+        figures = [_figure("one hour, history × 1", self._growth.hour("rows", 1))]
+        for kind in ("rows", "ledger", "versions"):
+            figures += [_figure(f"one hour, {kind} × {factor}", self._growth.hour(kind, factor)) for factor in (10, 100)]
+        return figures
 
     def warm(self) -> list[Figure]:
         return self._warm(gates=False)
