@@ -40,6 +40,7 @@ class Run:
     run_id: str
     clock: Callable[[], datetime] = utc_now
     small: bool = False
+    backfill_id: str = ""  # the backfill that this process works for; live writers go before it
     _session: list[SparkSession] = field(default_factory=list)
 
     @cached_property

@@ -12,6 +12,7 @@ from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import pending_files, undone_decisions, unfinished_layers
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, leave, run_job
+from spark_jobs.jobs.run_cost import record_cost
 from spark_jobs.spec.errors import GateStopped
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.tables import FILES, LAYERS, Layer, TableId
@@ -25,18 +26,26 @@ def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
     if run.settings.gates and _has_work(run, layers):
         _warm_up_gates()
     done: list[Layer] = []
+    stopped = None
     try:
         if run.trigger.ends:
             _run_in_turn(run, layers, done)
         else:
             _run_together(run, layers, done)
-    except GateStopped as stopped:
-        run.say(str(stopped))
-        return {"layers": done, "stopped": str(stopped)}
+    except GateStopped as stop:
+        stopped = str(stop)
+        run.say(stopped)
     finally:
         if run.has_session:
+            record_cost(run, _job(run, layers), layers, stopped=stopped is not None)
             run.spark.stop()
-    return {"layers": done, "stopped": None}
+    return {"layers": done, "stopped": stopped}
+
+
+def _job(run: Run, layers: Sequence[Layer]) -> str:
+    if not run.trigger.ends:
+        return "continuous"  # its time is mostly waiting
+    return "run_layers" if len(layers) > 1 else {"bronze": "ingest_bronze", "silver": "build_silver", "gold": "build_gold"}[layers[0]]
 
 
 def _run_in_turn(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:

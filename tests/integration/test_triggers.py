@@ -31,6 +31,10 @@ def test_a_running_job_takes_new_files_and_ends_between_batches(tmp_path, trigge
     assert job.returncode == 0, err
     assert '"layers": ["bronze", "silver", "gold"]' in out
     assert all(row["is_balanced"] for row in stack.rows("_ops.books"))
+    (cost,) = stack.rows("_ops.runs")
+    landed = sum(row["size"] for row in stack.rows("_ops.files"))
+    assert (cost["job"], cost["layers"], cost["records"], cost["bytes"]) == ("continuous", "bronze,silver,gold", 34, landed)
+    assert cost["wall_s"] > 0 and cost["cpu_s"] > 1  # a JVM's start alone takes more than a second
 
 
 def test_once_takes_everything_in_bounded_batches(tmp_path, spark):

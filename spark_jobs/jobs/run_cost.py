@@ -1,0 +1,39 @@
+"""One row of `_ops.runs` for each job process that did work: what it took, and what it read. Predictions of backfills rest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from spark_jobs.io.process_cost import cost_so_far
+from spark_jobs.jobs.run import Run
+from spark_jobs.spec.tables import BOOKS, FILE_OUTCOMES, RUNS
+
+
+def record_cost(run: Run, job: str, layers: Sequence[str], *, stopped: bool = False) -> None:
+    """Write the row. A run never fails for it: that its cost is unknown is said, and nothing else.
+
+    A run that found nothing to do leaves none; one that a gate stopped did work.
+    """
+    try:
+        cost = cost_so_far()
+        own = (pc.field("pipeline") == run.pipeline.name) & (pc.field("run_id") == run.run_id)
+        books = run.ops.read(BOOKS, ["layer", "read", "finished_at"], own & (pc.field("finished_at") >= cost.started_at)).to_pylist()
+        outcomes = run.ops.read(FILE_OUTCOMES, ["bytes"], own & (pc.field("read_at") >= cost.started_at))
+        if not (books or outcomes.num_rows or stopped):
+            return
+        read = {layer: sum(row["read"] or 0 for row in books if row["layer"] == layer) for layer in ("bronze", "silver")}
+        run.ops.append(
+            RUNS,
+            [
+                {
+                    "pipeline": run.pipeline.name, "run_id": run.run_id, "job": job, "layers": ",".join(layers), "files": outcomes.num_rows,
+                    "bytes": pc.sum(outcomes["bytes"]).as_py() or 0, "records": read["bronze"] or read["silver"],
+                    "wall_s": round(cost.wall_s, 2), "cpu_s": round(cost.cpu_s, 2), "is_small": run.small, "backfill_id": run.backfill_id,
+                    "started_at": cost.started_at, "finished_at": run.clock(),
+                }
+            ],
+        )  # fmt: skip
+    except Exception as fault:  # whatever it is, what the run published stands
+        run.say(f"What this run cost was not recorded: {type(fault).__name__}: {(str(fault).splitlines() or [''])[0]}")
