@@ -13,7 +13,7 @@ def dag_page(pipeline: Pipeline, settings: Settings) -> str:
         ("bronze", str(pipeline.bronze_table), "one raw record, exact text and lineage", "`_rid`"),
         ("silver", str(pipeline.silver_table), "one event, typed, first arrival kept", f"`{pipeline.silver.key}`"),
     ]
-    for spec in pipeline.gold:
+    for spec in pipeline.gold_of("hourly"):
         minutes = f"{spec.window.length_s // 60} minutes every {spec.window.slide_s // 60}"
         rows.append(
             ("gold", str(pipeline.gold_table(spec)), f"one window of {minutes}", ", ".join(f"`{c}`" for c in ("window_start", *spec.grain)))
@@ -40,4 +40,24 @@ What a failed expectation does to its batch, by severity:
 
 *stop*: nothing of the batch is committed and the gate is red. *hold*: the batch waits in `<table>_held` for `assay held release`
 or `assay held reject`. *warn*: it is published, and said. Each run ends with a quality report, linked from its `report` task.
+"""
+
+
+def daily_page(pipeline: Pipeline) -> str:
+    """Markdown: what the day's run does beside the hourly ones, and what its colours mean."""
+    tables = ", ".join(f"`{table}`" for table in pipeline.gold_tables_of("daily")) or "none is declared"
+    return f"""### {pipeline.title}: once a day
+
+Brings the gold tables of days ({tables}) up to silver, then asks what is too dear to ask of each batch.
+
+| task | red means |
+|---|---|
+| `look` | silver's log could not be read |
+| `build_gold`, `gate_gold` | the gold tables of days were not published; they stay as they were |
+| `check_tables`, `gate_tables` | a suite over whole tables failed: uniqueness, all three layers of the day, volume, freshness |
+| `audit` | a cell of gold is not what silver's rows give; the log names the cell |
+| `maintain` | compaction or clean-up failed; no data is lost by that. It waits for an equal audit, so that it removes no evidence |
+
+A red gate does not keep the tables from being looked at and audited. With nothing new in silver, `build_gold` is skipped and the rest
+runs all the same. It may run beside the hourly DAG. Owner: **{pipeline.owner}**.
 """

@@ -1,19 +1,16 @@
-"""From a pipeline's declaration to its DAG, in one of two shapes that end in the same tables."""
+"""From a pipeline's declaration to its hourly DAG, in one of two shapes that end in the same tables."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
-from dags.factory.failure import SayFailure
+from dags.factory.frame import pipeline_dag
 from dags.factory.pages import dag_page
 from dags.factory.tasks import discover_task, gate_task, report_task, spark_task
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import Settings, load_settings
-
-FIRST_INTERVAL = datetime(2023, 1, 1, tzinfo=UTC)  # without catch-up, only a lower bound
 
 
 def hourly_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
@@ -23,23 +20,16 @@ def hourly_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
     then the same gates; half the cost.
     """
     settings = settings or load_settings()
-    say = SayFailure(settings.home.absolute())
-    with DAG(
-        dag_id=f"{pipeline.name}_hourly",
-        description=pipeline.description,
+    with pipeline_dag(
+        pipeline,
+        settings,
+        kind="hourly",
+        page=dag_page(pipeline, settings),
         # A bare cron text would have an interval of zero length.
         schedule=CronDataIntervalTimetable(pipeline.hourly_cron, timezone="UTC"),
-        start_date=FIRST_INTERVAL,
-        catchup=False,
-        max_active_runs=1,  # one writer per table
-        dagrun_timeout=timedelta(hours=6),
-        default_args={"owner": pipeline.owner, "on_failure_callback": say.of_task},
-        tags=["assay", *pipeline.tags],
         params={
             "sweep": Param(False, type="boolean", title="Sweep", description="List the whole landing folder, not its newest dates only.")
         },
-        doc_md=dag_page(pipeline, settings),
-        on_failure_callback=say.of_run,
     ) as dag:
         discovered = discover_task(pipeline)
         last = _each(pipeline, settings, discovered) if settings.shape == "each" else _all(pipeline, settings, discovered)

@@ -1,9 +1,10 @@
-"""The kinds of task a pipeline's DAG is made of: discover, a Spark job, a gate, the report."""
+"""The kinds of task a pipeline's DAG is made of: a command without a JVM, a Spark job, a gate, the report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from airflow.sdk import Asset, AssetAlias, task
 from airflow.sdk.exceptions import AirflowFailException
@@ -16,6 +17,9 @@ from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import Layer, TableId
 
 SPARK_POOL = "spark"
+# Who goes first when several wait for the one slot of the pool: live data, then what a person has just decided or asked for, then the
+# day's work, then history.
+LIVE, ASKED, DAILY, HISTORY = 40, 30, 20, 10
 # A fault of the machine or the store is often over within minutes; two more tries are enough to tell it from a fault of ours.
 RETRIES: dict[str, Any] = {
     "retries": 2,
@@ -26,53 +30,80 @@ RETRIES: dict[str, Any] = {
 NO_RETRIES: dict[str, Any] = {"retries": 0}  # the same rows get the same verdict
 
 
+def java_options_of(task_id: str) -> str:
+    """The template for the driver's Java options, which that task has said in its answer: they fit the size of the work."""
+    return f"{{{{ ti.xcom_pull(task_ids='{task_id}')['java_options'] }}}}"
+
+
+def answer_of(pipeline: Pipeline, job: str, run_id: str, options: Sequence[str] = ()) -> dict[str, Any]:
+    """What a job without a JVM said; raises its sentence, finally where the next try would find the same."""
+    answer = ask(job_command(job, pipeline=pipeline.name, run_id=run_id, options=options))
+    if answer.exit_code:
+        raise said_fault(job, answer.exit_code, answer.sentence)
+    return answer.said
+
+
 def discover_task(pipeline: Pipeline) -> Any:
     """List the landing folder; when there is nothing to do, skip all but the report. XCom: what discover said."""
 
     @task.short_circuit(task_id="discover", doc_md="Lists what has landed and enters it in the file ledger, without a JVM.", **RETRIES)
     def discover(run_id: Any = None, params: Any = None) -> dict[str, Any]:
-        options = ["--sweep"] if params and params.get("sweep") else []
-        answer = ask(job_command("discover", pipeline=pipeline.name, run_id=run_id, options=options))
-        if answer.exit_code:
-            raise said_fault("discover", answer.exit_code, answer.sentence)
-        return answer.said if answer.said["has_work"] else {}
+        said = answer_of(pipeline, "discover", run_id, ["--sweep"] if params and params.get("sweep") else [])
+        return said if said["has_work"] else {}
 
     return discover()
 
 
-def spark_task(pipeline: Pipeline, settings: Settings, *, task_id: str, doc: str) -> SparkJob:
-    """One `spark-submit` of the job of the same name. The driver's Java options fit the size of what discover found."""
-    return SparkJob(
-        task_id=task_id,
-        name=f"{pipeline.name}.{task_id}",
-        application=str(PROJECT / "spark_jobs" / "jobs" / f"{task_id}.py"),
-        application_args=["--pipeline", pipeline.name, "--run-id", "{{ run_id }}"],
-        conn_id="spark_default",
-        conf={
+def spark_arguments(
+    pipeline: Pipeline, settings: Settings, *, job: str, doc: str, priority: int = LIVE, java_options: str = java_options_of("discover")
+) -> dict[str, Any]:
+    """The arguments of a SparkJob that submits `spark_jobs/jobs/<job>.py`; `java_options` is a template."""
+    return {
+        "name": f"{pipeline.name}.{job}",
+        "application": str(PROJECT / "spark_jobs" / "jobs" / f"{job}.py"),
+        "conn_id": "spark_default",
+        "conf": {
             # The system class path, not spark.jars: only from there can classes come out of the archive.
             "spark.driver.extraClassPath": f"{settings.home.absolute()}/jars/*",
-            "spark.driver.extraJavaOptions": "{{ ti.xcom_pull(task_ids='discover')['java_options'] }}",
+            "spark.driver.extraJavaOptions": java_options,
         },
-        driver_memory=settings.driver_memory,
-        durable=False,  # a local driver dies with its task, so there is nothing to come back to
-        pool=SPARK_POOL,
-        doc_md=doc,
+        "driver_memory": settings.driver_memory,
+        "durable": False,  # a local driver dies with its task, so there is nothing to come back to
+        "pool": SPARK_POOL,
+        "priority_weight": priority,
+        "weight_rule": "absolute",
+        "doc_md": doc,
         **RETRIES,
+    }
+
+
+def spark_task(
+    pipeline: Pipeline, settings: Settings, *, task_id: str, doc: str, job: str = "", options: Sequence[str] = (), **how: Any
+) -> SparkJob:
+    """One `spark-submit` of the job `job` (by default of the task's name). `how`: see spark_arguments; the rest is the operator's own."""
+    ours = {name: how.pop(name) for name in ("priority", "java_options") if name in how}
+    return SparkJob(
+        task_id=task_id,
+        application_args=["--pipeline", pipeline.name, "--run-id", "{{ run_id }}", *options],
+        **spark_arguments(pipeline, settings, job=job or task_id, doc=doc, **ours),
+        **how,
     )
 
 
-def gate_task(pipeline: Pipeline, layer: Layer) -> Any:
-    """The verdict on what a layer's job did in this run, as the colour of a task.
+def gate_task(pipeline: Pipeline, layer: Layer | Literal["tables"], announces: Sequence[TableId] | None = None) -> Any:
+    """The verdict on what a layer's job did in this run, as the colour of a task. `tables` are the suites over whole tables.
 
-    pass: green, with an asset event for each table. warn and hold: green without one, the sentence is in the log.
-    stop: red, never retried.
+    pass: green, with an asset event for each table of `announces` (by default those of the layer that the hourly run writes).
+    warn and hold: green without one, the sentence is in the log. stop: red, never retried.
     """
-    assets = [table_asset(table) for table in pipeline.tables(layer)]
+    if announces is None:
+        announces = () if layer == "tables" else pipeline.tables(layer)
+    assets = [table_asset(table) for table in announces]
     alias = AssetAlias(f"{pipeline.name}_{layer}_passed")
 
     @task(
         task_id=f"gate_{layer}",
-        outlets=[alias],
+        outlets=[alias] if assets else [],
         doc_md=f"Green when the {layer} suites passed; red when they stopped the batch.",
         **NO_RETRIES,
     )

@@ -12,6 +12,7 @@ import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from dags.factory.commands import PROJECT, job_command
+from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
 from spark_jobs.spec.settings import load_settings
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -22,9 +23,10 @@ class _DiscoverSaid:
     """Stands where the task instance is in a template's context."""
 
     @staticmethod
-    def xcom_pull(task_ids):
-        assert task_ids == "discover"
-        return {"java_options": "-XX:SharedArchiveFile=/state/java/driver.jsa -Xshare:auto -XX:+UseSerialGC"}
+    def xcom_pull(task_ids, key=None):
+        options = "-XX:SharedArchiveFile=/state/java/driver.jsa -Xshare:auto -XX:+UseSerialGC"
+        assert task_ids in ("discover", "look")
+        return options if key == "java_options" else {"java_options": options}
 
 
 def rendered(task: SparkSubmitOperator) -> str:
@@ -40,15 +42,26 @@ def rendered(task: SparkSubmitOperator) -> str:
     return text.replace(home, "<home>").replace(str(PROJECT), "<project>") + "\n"
 
 
-def test_spark_submit_commands_are_the_reviewed_ones(dag, shape):
+def compare(dag, folder):
+    """Each Spark task of the DAG is submitted as its file in the folder says."""
     found = {task.task_id: rendered(task) for task in dag.tasks if isinstance(task, SparkSubmitOperator)}
     assert found
     for name, command in found.items():
-        golden = GOLDEN / f"{name}.txt"
+        golden = folder / f"{name}.txt"
         if os.environ.get("UPDATE_GOLDEN"):
-            golden.parent.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)
             golden.write_text(command)
-        assert command == golden.read_text(), f"{name} of shape {shape} is submitted in another way than {golden}"
+        assert command == golden.read_text(), f"{name} of {dag.dag_id} is submitted in another way than {golden}"
+
+
+def test_spark_submit_commands_are_the_reviewed_ones(dag):
+    compare(dag, GOLDEN)
+
+
+def test_the_days_spark_submit_commands_are_the_reviewed_ones():
+    from dags.factory.daily_dag import daily_dag
+
+    compare(daily_dag(PIPELINE), GOLDEN / "daily")
 
 
 @pytest.mark.parametrize("job", ["ingest_bronze", "build_silver", "build_gold", "run_layers", "discover", "gate", "report"])

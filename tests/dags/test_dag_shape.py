@@ -9,6 +9,7 @@ from airflow.sdk import CronDataIntervalTimetable
 
 from dags.factory.tasks import SPARK_POOL
 from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
+from spark_jobs.spec.tables import LAYERS
 
 ORDER = {
     "each": ["discover", "ingest_bronze", "gate_bronze", "build_silver", "gate_silver", "build_gold", "gate_gold", "report"],
@@ -34,8 +35,9 @@ def test_name_owner_tags_and_page_come_from_the_declaration(dag):
     assert dag.dag_id == "cloudtrail_hourly"
     assert dag.owner == PIPELINE.owner
     assert set(PIPELINE.tags) <= set(dag.tags)
-    for table in PIPELINE.all_tables:
-        assert f"`{table}`" in dag.doc_md
+    for layer in LAYERS:
+        for table in PIPELINE.tables(layer):
+            assert f"`{table}`" in dag.doc_md
     assert all(task.doc_md for task in dag.tasks)
 
 

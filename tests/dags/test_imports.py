@@ -40,5 +40,5 @@ def test_importing_a_dag_file_loads_nothing_heavy(file, tmp_path):
     assert loaded["seconds"] < 2
 
 
-def test_there_is_a_dag_file_to_look_at():
-    assert [file.name for file in DAG_FILES] == ["cloudtrail_hourly.py"]
+def test_the_dags_are_those_that_the_readme_names():
+    assert [file.stem for file in DAG_FILES] == ["cloudtrail_daily", "cloudtrail_hourly"]

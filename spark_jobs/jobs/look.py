@@ -1,0 +1,25 @@
+"""Look: whether the gold tables that are built once a day lack anything that silver has. Starts no JVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_jobs.io.java_options import archive_options
+from spark_jobs.io.work import silver_behind
+from spark_jobs.jobs.run import Run, leave, run_job
+
+
+def _work(run: Run, options: object) -> dict[str, Any]:
+    """Say which daily gold tables are behind silver, and the Java options for a driver of the day's work."""
+    daily = run.pipeline.gold_tables_of("daily")
+    behind = [str(table) for table in daily if silver_behind(run.settings, run.pipeline, table)]
+    sentence = f"Behind silver: {', '.join(behind)}." if behind else "Every gold table of days names silver's latest data."
+    run.say(sentence)
+    # The day's work reads whole tables: start-up is not what it costs.
+    return {
+        "has_gold_work": bool(behind), "tables": behind, "java_options": archive_options(run.settings, small=False), "sentence": sentence,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    leave(run_job("look", _work))
