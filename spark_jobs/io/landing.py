@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ from spark_jobs.spec.errors import ConfigurationFault
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
+ACCOUNT = re.compile(r"\d{12}")
+REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d{1,2}")
 _DATE = re.compile(r"(?:^|/)(\d{4})/(\d{2})/(\d{2})/")
 
 
@@ -33,7 +35,7 @@ class ListedObject:
 class LandingFolder:
     """The landing root of a pipeline. Raises ConfigurationFault when it cannot be listed."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, mend: str = "Set ASSAY_LANDING (or FILES=…) to the folder that holds the log files.") -> None:
         self.root = root
         self.refused: list[str] = []  # folders below it that this user may not list; what lies in them is not listed yet
         self._fs, self._path = storage(root)
@@ -41,9 +43,7 @@ class LandingFolder:
         try:
             if not self._fs.isdir(self._path):
                 what = "is a file, not a folder" if self._fs.exists(self._path) else "does not exist"
-                raise ConfigurationFault(
-                    f"The landing folder {root} {what}. Set ASSAY_LANDING (or FILES=…) to the folder that holds the log files."
-                )
+                raise ConfigurationFault(f"The landing folder {root} {what}. {mend}")
             self._fs.ls(self._path, detail=False)
         except PermissionError:
             raise ConfigurationFault(
@@ -58,6 +58,38 @@ class LandingFolder:
         """The objects of the newest `dates` date prefixes (…/yyyy/mm/dd/) of every account and region, and all that lie outside dates."""
         for folder, is_leaf in self._recent_folders(self._path, dates):
             yield from self._objects(folder, deep=is_leaf)
+
+    def dated(self, first: date, last: date, *, accounts: Collection[str] = (), regions: Collection[str] = ()) -> Iterator[ListedObject]:
+        """The objects below the date folders (…/yyyy/mm/dd/) of these days, oldest day first within each account and region.
+
+        `accounts`, `regions`: only below folders of these names, as in AWSLogs/[organisation/]<account>/CloudTrail/<region>/yyyy/mm/dd;
+        empty: all. No other date folder is listed, and nothing that lies outside date folders.
+        """
+        for folder in self._dated_folders(self._path, first, last, accounts, regions):
+            yield from (found for found in self._objects(folder) if found.prefix_date and first <= found.prefix_date <= last)
+
+    def _dated_folders(self, folder: str, first: date, last: date, accounts: Collection[str], regions: Collection[str]) -> Iterator[str]:
+        parts = folder.split("/")
+        if any(
+            wanted and pattern.fullmatch(parts[-1]) and parts[-1] not in wanted
+            for pattern, wanted in ((ACCOUNT, accounts), (REGION, regions))
+        ):
+            return
+        children = self._folders(folder)
+        years = sorted(name for name in children if re.fullmatch(r"\d{4}", name))
+        for name in sorted(set(children) - set(years)):
+            yield from self._dated_folders(f"{folder}/{name}", first, last, accounts, regions)
+        if any(wanted and not set(parts) & set(wanted) for wanted in (accounts, regions)):
+            return
+        for year in years:
+            if not first.year <= int(year) <= last.year:
+                continue
+            for month in sorted(self._folders(f"{folder}/{year}")):
+                if not f"{first:%Y%m}" <= f"{year}{month}" <= f"{last:%Y%m}":
+                    continue
+                for day in sorted(self._folders(f"{folder}/{year}/{month}")):
+                    if f"{first:%Y%m%d}" <= f"{year}{month}{day}" <= f"{last:%Y%m%d}":
+                        yield f"{folder}/{year}/{month}/{day}"
 
     def _recent_folders(self, folder: str, dates: int) -> Iterator[tuple[str, bool]]:
         """(folder, whether to take all below it): folders without dated children are walked, date folders are taken newest first."""

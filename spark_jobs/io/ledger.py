@@ -7,24 +7,20 @@ at once cannot enter one object twice.
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction
-from pyarrow.dataset import dataset
-from pyarrow.fs import LocalFileSystem
 
 from spark_jobs.io.lake import lake_table, storage
 from spark_jobs.io.landed_file import file_id, file_system_of
 from spark_jobs.io.landing import LandingFolder, ListedObject, listed_object
+from spark_jobs.io.ledger_files import ledger_rows as _known
+from spark_jobs.io.ledger_files import write_data_files
 from spark_jobs.io.ops import CONFIGURATION, SCHEMAS, Ops
 from spark_jobs.spec.errors import AssayError, UnknownName
 from spark_jobs.spec.pipeline import Pipeline
@@ -55,6 +51,8 @@ def discover(settings: Settings, pipeline: Pipeline, run_id: str, now: datetime,
     objects = list(folder.everything() if sweeping else folder.newest(settings.recent_dates))
     # When everything was listed, an object may be of any date; else only rows of the dates that were listed can be the same object.
     dates = None if sweeping else {found.prefix_date for found in objects}
+    # The newest dates first, and what has no date with them: history that a sweep brings stands behind what has landed lately.
+    objects.sort(key=lambda found: found.prefix_date or date.max, reverse=True)
     entered = _append(settings, lambda known: _new_rows(pipeline, objects, known, run_id, now), dates)
     again = _readmit_healed(settings, pipeline, ops, run_id, now)
     ignored = sum(row["state"] == "ignored" for row in entered)
@@ -73,6 +71,17 @@ def discover(settings: Settings, pipeline: Pipeline, run_id: str, now: datetime,
             ],
         )
     return Discovered(len(objects), len(entered) - ignored, ignored, again, sweeping, tuple(folder.refused))
+
+
+def admit(
+    settings: Settings, pipeline: Pipeline, objects: Sequence[ListedObject], run_id: str, now: datetime, admitted: str
+) -> list[dict[str, object]]:
+    """Enter these objects, in their order and in one commit; those that the ledger has already are left out. Returns the rows entered.
+
+    `admitted` says who brought them. This is how a backfill hands history to the pipeline's own writer.
+    """
+    dates = {found.prefix_date for found in objects}
+    return _append(settings, lambda known: _new_rows(pipeline, objects, known, run_id, now, admitted), dates)
 
 
 def readmit(settings: Settings, pipeline: str, file_ids: Sequence[str], run_id: str, now: datetime | None = None) -> int:
@@ -107,7 +116,9 @@ def _sweep_is_due(ops: Ops, settings: Settings, pipeline: Pipeline, now: datetim
     return swept.num_rows == 0
 
 
-def _new_rows(pipeline: Pipeline, objects: Sequence[ListedObject], known: pa.Table, run_id: str, now: datetime) -> list[dict[str, object]]:
+def _new_rows(
+    pipeline: Pipeline, objects: Sequence[ListedObject], known: pa.Table, run_id: str, now: datetime, admitted: str = "live"
+) -> list[dict[str, object]]:
     ids = [file_id(found.path, found.size, found.version) for found in objects]
     is_known = pc.is_in(pa.array(ids, pa.string()), value_set=known["file_id"].combine_chunks()).to_pylist()
     rows: list[dict[str, object]] = []
@@ -126,7 +137,7 @@ def _new_rows(pipeline: Pipeline, objects: Sequence[ListedObject], known: pa.Tab
                     "attempt": 1,
                     "state": "ignored" if reason else "listed",
                     "reason": reason,
-                    "admitted": "live",
+                    "admitted": admitted,
                     "listed_at": now,
                     "run_id": run_id,
                 }
@@ -178,95 +189,16 @@ def _append(settings: Settings, make_rows, dates: set[date | None] | None) -> li
     raise AssayError(f"The file ledger was changed by others {APPEND_ATTEMPTS} times in a row; this run enters nothing. Run again.")
 
 
-def _known(ledger: DeltaTable | None, dates: set[date | None] | None) -> pa.Table:
-    """`file_id` and `attempt` of the ledger's rows of those dates (None: of all)."""
-    schema = pa.schema([SCHEMAS[FILES].field(name) for name in ("file_id", "attempt")])
-    if ledger is None:
-        return schema.empty_table()
-    files = pa.table(ledger.get_add_actions(flatten=True))
-    within = None
-    if dates is not None:
-        days = pa.array([day for day in dates if day is not None], pa.date32())
-        within = pc.field("prefix_date").isin(days)
-        holds = _may_hold(files, days)
-        if None in dates:
-            within = within | pc.field("prefix_date").is_null()
-            holds = pc.or_(holds, pc.greater(files["null_count.prefix_date"], 0))
-        files = files.filter(holds)
-    if not files.num_rows:
-        return schema.empty_table()
-    # Chosen by their statistics as one Arrow table: delta-rs's dataset makes an expression of each file's, 3 s for 8,000 files.
-    fs, root = storage(ledger.table_uri)
-    paths = [f"{root.rstrip('/')}/{name}" for name in files["path"].to_pylist()]
-    on_disk = LocalFileSystem() if "file" in fs.protocol else fs
-    rows = dataset(paths, schema=SCHEMAS[FILES], format="parquet", filesystem=on_disk).to_table(columns=schema.names, filter=within)
-    return rows.cast(schema)
-
-
-def _may_hold(files: pa.Table, days: pa.Array) -> pa.Array:
-    """For each data file whether a row of one of the days may be in it."""
-    holds = pa.array([False] * files.num_rows)
-    for day in days:
-        within = pc.and_kleene(pc.less_equal(files["min.prefix_date"], day), pc.greater_equal(files["max.prefix_date"], day))
-        holds = pc.or_(holds, pc.fill_null(within, False))
-    return holds
-
-
 def _commit(settings: Settings, ledger: DeltaTable | None, rows: Sequence[dict[str, object]]) -> None:
     """One commit, one data file per chunk. Raises CommitFailedError when the ledger is not what it was."""
     schema = SCHEMAS[FILES]
     location = settings.location(FILES)
     if ledger is None:
         ledger = DeltaTable.create(location, schema, mode="ignore", configuration=CONFIGURATION)
-    fs, root = storage(location)
-    actions = []
-    for chunk in chunks(rows, settings.batch_files, settings.batch_mb * 1_000_000):
-        name = f"part-{uuid.uuid4().hex}.parquet"
-        table = pa.Table.from_pylist([row | {"chunk": name[5:-8]} for row in chunk], schema=schema)
-        with fs.open(f"{root}/{name}", "wb") as file:
-            pq.write_table(table, file)
-        size = fs.size(f"{root}/{name}")
-        actions.append(AddAction(name, size, {}, int(datetime.now(UTC).timestamp() * 1000), True, json.dumps(_statistics(table))))
     ledger.create_write_transaction(
-        actions,
+        write_data_files(settings, rows),
         mode="append",
         schema=schema,
         commit_properties=CommitProperties(max_commit_retries=0),
         post_commithook_properties=PostCommitHookProperties(create_checkpoint=True),
     )
-
-
-def _statistics(table: pa.Table) -> dict[str, object]:
-    """Delta's file statistics, by which an hourly look skips the files of other dates.
-
-    For every column: delta-rs takes a bound that is missing for "nothing matches".
-    """
-    low: dict[str, object] = {}
-    high: dict[str, object] = {}
-    nulls = {name: table[name].null_count for name in table.column_names}
-    for name in table.column_names:
-        if nulls[name] < table.num_rows:
-            least, most = (value.as_py() for value in pc.min_max(table[name]).values())
-            low[name], high[name] = _bound(least), _bound(most)
-    return {"numRecords": table.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-
-
-def _bound(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def chunks(rows: Iterable[dict[str, object]], most_files: int, most_bytes: int) -> Iterator[list[dict[str, object]]]:
-    """Rows in order, cut so that each piece names at most `most_files` files and `most_bytes` bytes (a single larger file stands alone)."""
-    piece: list[dict[str, object]] = []
-    held = 0
-    for row in rows:
-        size = int(str(row["size"])) if row["state"] == "listed" else 0
-        if piece and (len(piece) >= most_files or held + size > most_bytes):
-            yield piece
-            piece, held = [], 0
-        piece.append(row)
-        held += size
-    if piece:
-        yield piece

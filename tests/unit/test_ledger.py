@@ -5,11 +5,14 @@ import threading
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from spark_jobs.io import ledger
 from spark_jobs.io.delta_log import START, added_files
-from spark_jobs.io.ledger import chunks, discover, readmit
+from spark_jobs.io.landing import LandingFolder
+from spark_jobs.io.ledger import admit, discover, readmit
+from spark_jobs.io.ledger_files import chunks
 from spark_jobs.io.ops import Ops
 from spark_jobs.spec.errors import ConfigurationFault, UnknownName
 from spark_jobs.spec.pipeline import load_pipeline
@@ -92,6 +95,49 @@ def test_a_sweep_brings_what_the_hourly_look_does_not_see(settings, landing):
     assert (hourly.swept, hourly.new) == (False, 2)
     daily = discover(settings, PIPELINE, "r3", NOW + timedelta(hours=25))
     assert (daily.swept, daily.new) == (True, 1)
+
+
+def test_a_sweep_enters_the_newest_dates_first(settings, landing):
+    """Else months of history would stand in front of what has landed in the last hour."""
+    for day in ("2023/05/01", "2024/01/02", "2023/06/01", "2024/01/01"):
+        put(landing, f"AWSLogs/1/CloudTrail/eu/{day}/f.json.gz")
+    put(landing, "undated.json.gz")
+    discover(settings, PIPELINE, "r", NOW, sweep=True)
+    first, second = list(added_files(settings, FILES, START))
+    assert (first.rows, second.rows) == (3, 2)
+    read = [pq.read_table(f"{settings.location(FILES)}/{file.path}")["prefix_date"].to_pylist() for file in (first, second)]
+    assert read == [[None, date(2024, 1, 2), date(2024, 1, 1)], [date(2023, 6, 1), date(2023, 5, 1)]]
+
+
+def test_of_the_dated_folders_only_those_asked_for_are_listed(settings, landing):
+    for account in ("111122223333", "o-abc/222233334444"):
+        for region in ("eu-west-1", "us-east-1"):
+            for day in ("2023/12/31", "2024/01/01", "2024/02/01"):
+                put(landing, f"AWSLogs/{account}/CloudTrail/{region}/{day}/f.json.gz")
+    put(landing, "AWSLogs/111122223333/CloudTrail/eu-west-1/2024/01/01/deep/er.json.gz")
+    put(landing, "undated.json.gz")
+    folder = LandingFolder(str(landing))
+    listed_folders = []
+    real = folder._listing
+    folder._listing = lambda path: listed_folders.append(path) or real(path)
+    found = list(folder.dated(date(2024, 1, 1), date(2024, 1, 31)))
+    assert len(found) == 5 and {one.prefix_date for one in found} == {date(2024, 1, 1)}
+    assert not any(path.endswith(("/12/31", "/2023/12", "/02/01")) for path in listed_folders)
+    assert len(list(folder.dated(date(2023, 12, 31), date(2024, 2, 1), accounts=["222233334444"]))) == 6
+    assert len(list(folder.dated(date(2023, 12, 31), date(2024, 2, 1), accounts=["222233334444"], regions=["us-east-1"]))) == 3
+    assert not list(folder.dated(date(2024, 1, 1), date(2024, 2, 1), accounts=["999999999999"]))
+
+
+def test_admitted_history_is_entered_once_and_says_who_brought_it(settings, landing):
+    put(landing, "AWSLogs/1/CloudTrail/eu/2024/01/02/live.json.gz")
+    discover(settings, PIPELINE, "live", NOW, sweep=False)
+    for name in ("a", "b"):
+        put(landing, f"AWSLogs/1/CloudTrail/eu/2024/01/02/{name}.json.gz")
+    objects = list(LandingFolder(str(landing)).dated(date(2024, 1, 1), date(2024, 1, 31)))
+    assert len(objects) == 3
+    assert len(admit(settings, PIPELINE, objects, "r", NOW, "backfill bf_1")) == 2
+    assert admit(settings, PIPELINE, objects, "r", NOW, "backfill bf_2") == []
+    assert sorted(row["admitted"] for row in rows(settings)) == ["backfill bf_1", "backfill bf_1", "live"]
 
 
 def test_two_listings_at_once_enter_no_object_twice(settings, landing):
