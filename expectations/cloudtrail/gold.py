@@ -115,4 +115,4 @@ def _principal_activity() -> tuple[Any, ...]:
     return tuple(_part_of_events(part) for part in parts)
 
 
-_OWN = {"activity_1h": _activity, "principal_activity_1h": _principal_activity}
+_OWN = {"activity_1h": _activity, "principal_activity_1h": _principal_activity, "account_activity_1d": _activity}

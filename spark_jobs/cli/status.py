@@ -87,8 +87,11 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 def _sentence(tables: list[dict[str, Any]], newest: datetime | None, now: datetime) -> str:
     if all(row["rows"] is None for row in tables):
         return "Nothing was written yet. `make run` starts with the sample; `assay files` shows what is listed."
-    behind = [row["table"] for row in tables if row["lag"]["files"] or row["lag"]["rows"]]
+    lagging = [row for row in tables if row["lag"]["files"] or row["lag"]["rows"]]
+    behind = [row["table"] for row in lagging if row["cadence"] == "hourly"]
     said = f"Not up to date: {', '.join(behind)}; the next run goes on there." if behind else "Every layer has consumed its source."
+    if daily := [row["table"] for row in lagging if row["cadence"] == "daily"]:
+        said += f" The daily run brings up {', '.join(daily)}."
     if any(row["waiting"] for row in tables):
         said += " Batches wait for a decision: `assay held`."
     if any(row["is_balanced"] is False for row in tables):

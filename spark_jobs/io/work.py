@@ -38,7 +38,7 @@ def silver_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
 
 
 def gold_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
-    return Checkpoint(settings, pipeline.gold_stream, pipeline.silver_table, writes=pipeline.gold_tables)
+    return Checkpoint(settings, pipeline.gold_stream, pipeline.silver_table, writes=pipeline.gold_tables_of("hourly"))
 
 
 def pending_files(settings: Settings, pipeline: Pipeline) -> PendingFiles:
@@ -56,13 +56,13 @@ def pending_files(settings: Settings, pipeline: Pipeline) -> PendingFiles:
 
 
 def unfinished_layers(settings: Settings, pipeline: Pipeline) -> list[str]:
-    """The layers that have not consumed all of their source, in data order."""
+    """The layers that have not consumed all of their source, in data order; daily gold tables are no matter of an hourly run."""
     behind = []
     if pending_files(settings, pipeline).files:
         behind.append("bronze")
     if _has_unread(settings, pipeline.bronze_table, silver_checkpoint(settings, pipeline).position()):
         behind.append("silver")
-    if any(silver_behind(settings, pipeline, table) for table in pipeline.gold_tables):
+    if any(silver_behind(settings, pipeline, table) for table in pipeline.gold_tables_of("hourly")):
         behind.append("gold")
     return behind
 
@@ -80,10 +80,10 @@ def named_silver_version(settings: Settings, pipeline: Pipeline, gold: TableId) 
 
 
 def is_gold_stranded(settings: Settings, pipeline: Pipeline) -> bool:
-    """True when a gold table lacks silver data that the gold query has already passed: it is new, or was removed to be rebuilt."""
+    """True when an hourly gold table lacks silver data that the gold query has already passed: it is new, or was removed to be rebuilt."""
     if _has_unread(settings, pipeline.silver_table, gold_checkpoint(settings, pipeline).position()):
         return False
-    return any(silver_behind(settings, pipeline, table) for table in pipeline.gold_tables)
+    return any(silver_behind(settings, pipeline, table) for table in pipeline.gold_tables_of("hourly"))
 
 
 def check_gold_in_force(settings: Settings, pipeline: Pipeline, gold: TableId) -> None:

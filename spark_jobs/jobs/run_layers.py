@@ -24,7 +24,7 @@ def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
     """Run the layers in data order under the job's trigger. A stopped gate ends the run without an error: the gate task says it."""
     run.small = _is_small(run)
     if run.settings.gates and _has_work(run, layers):
-        _warm_up_gates()
+        warm_up_gates()
     done: list[Layer] = []
     stopped = None
     try:
@@ -111,7 +111,7 @@ def _has_work(run: Run, layers: Sequence[Layer]) -> bool:
     )
 
 
-def _warm_up_gates() -> None:
+def warm_up_gates() -> None:
     """Importing Great Expectations takes seconds: beside the JVM's start, not after it."""
     import pyspark.sql  # noqa: F401  # whole before the other thread asks for it: two threads in one package's import deadlock or fail
 

@@ -93,12 +93,14 @@ def flow(pipeline: Pipeline, tables: list[dict[str, Any]], files: dict[str, Any]
     stages: list[dict[str, Any]] = [
         {"stage": "landing", "number": counts.get("ok", 0), "unit": "files read", "state": state, "notes": notes}
     ]
+    daily = set(map(str, pipeline.gold_tables_of("daily")))
     for layer in LAYERS:
         mine = [table for table in tables if table["layer"] == layer]
         if not mine:
             stages.append({"stage": layer, "number": None, "unit": "not reached", "state": "none", "notes": []})
             continue
-        unit = {"bronze": "records kept", "silver": "events published", "gold": f"of {len(pipeline.gold)} tables recomputed"}[layer]
+        run_of = pipeline.gold_tables_of("daily" if any(table["table"] in daily for table in mine) else "hourly")
+        unit = {"bronze": "records kept", "silver": "events published", "gold": f"of {len(run_of)} tables recomputed"}[layer]
         written = sum(bool(table["batches"]) if layer == "gold" else table["books"]["written"] for table in mine)
         notes = [
             f"{number:,} {term}" for term in ("quarantined", "duplicate", "held") if (number := sum(table["books"][term] for table in mine))

@@ -36,7 +36,8 @@ SELECT coalesce(sum(books.written), 0) AS rows, coalesce(sum(books.files_ok), 0)
 
 
 def progress(settings: Settings, views: LakeViews, pipeline: Pipeline, now: datetime) -> list[dict[str, Any]]:
-    """One dict per table of the pipeline, in data order: `table`, `rows`, `version`, `batch_id`, `finished_at`, `lag`, `gate`, `waiting`.
+    """One dict per table of the pipeline, in data order: `table`, `cadence`, `rows`, `version`, `batch_id`, `finished_at`, `lag`, `gate`,
+    `waiting`.
 
     `lag` has `files`, `bytes`, `rows` (None for bronze: not known before the files are read) and `minutes` (since the oldest thing not
     consumed was listed or committed). `rows` comes from the
@@ -46,13 +47,14 @@ def progress(settings: Settings, views: LakeViews, pipeline: Pipeline, now: date
     newest = {row["table"]: row for row in views.rows(_NEWEST_SQL, asked)}
     gates = {row["table"]: row for row in views.rows(_GATES_SQL, asked)}
     waiting = waiting_batches(views, pipeline=pipeline.name)
-    found = []
+    found, daily = [], pipeline.gold_tables_of("daily")
     for table in pipeline.all_tables:
         batch, gate, delta = newest.get(str(table), {}), gates.get(str(table), {}), lake_table(settings, table)
         found.append(
             {
                 "pipeline": pipeline.name,
                 "table": str(table),
+                "cadence": "daily" if table in daily else "hourly",
                 "rows": views.rows(f"SELECT count(*) AS n FROM {table}")[0]["n"] if delta else None,
                 "version": delta.version() if delta else None,
                 "batches": batch.get("batches", 0),

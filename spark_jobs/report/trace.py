@@ -59,11 +59,11 @@ def trace(views: LakeViews, pipeline: Pipeline, rid: str) -> Trace:
         return way
     event = _silver(views, pipeline, way)
     if event is not None:
-        windows = [_gold(views, pipeline, way, spec, event) for spec in pipeline.gold]
-        missing = sum(not is_there for is_there in windows)
+        not_yet = [spec.cadence for spec in pipeline.gold if not _gold(views, pipeline, way, spec, event)]
         place = f"It is published in {pipeline.silver_table} as {event[pipeline.silver.key]}"
-        if missing:
-            return way.end("published", f"{place}; {missing} gold table{'s' if missing > 1 else ''} will count it after the next run.")
+        if not_yet:
+            after = "the next run" if "hourly" in not_yet else "the daily run"
+            return way.end("published", f"{place}; {len(not_yet)} gold table{'s' if len(not_yet) > 1 else ''} will count it after {after}.")
         return way.end("published", f"{place}, and every gold window that it belongs to counts it.")
     return way
 

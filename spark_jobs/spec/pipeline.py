@@ -7,6 +7,7 @@ import pkgutil
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Literal
 
 from spark_jobs.spec.errors import ConfigurationFault, UnknownName
 from spark_jobs.spec.gates import GatePolicy
@@ -45,12 +46,15 @@ class SilverSpec:
     time: str  # the event time column, a UTC timestamp
 
 
+Cadence = Literal["hourly", "daily"]
+
+
 @dataclass(frozen=True, slots=True)
 class GoldSpec:
     """One windowed aggregate of silver.
 
     `counts` is the column whose sum must equal the number of silver rows for which the SQL predicate `of` holds, once for each
-    window they are in: the gold equation.
+    window they are in: the gold equation. `cadence` says which run brings the table up to silver.
     """
 
     subject: str  # name without the pipeline, e.g. activity_1h
@@ -58,6 +62,22 @@ class GoldSpec:
     grain: tuple[str, ...]  # key columns besides window_start
     counts: str = "event_count"
     of: str = "true"
+    cadence: Cadence = "hourly"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSeenSpec:
+    """For each kind and value the first event that has it, in the order of event time and event key; brought up by the daily run.
+
+    `kinds` maps a kind's name to the silver column of its values; a null is no value. `keeps` are the silver columns of the first event
+    that the table shows besides its time (`first_event_at`) and key.
+    """
+
+    subject: str
+    kinds: tuple[tuple[str, str], ...]
+    keeps: tuple[str, ...] = ()
+    grain: tuple[str, ...] = ("kind", "value")
+    cadence: Cadence = "daily"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +98,7 @@ class Pipeline:
     freshness: timedelta = timedelta(hours=2)
     daily_cron: str = "30 1 * * *"  # after midnight UTC, once the day's last files have landed
     lateness: timedelta = timedelta(hours=1)  # a window settles this long after its end
+    first_seen: FirstSeenSpec | None = None
     clock_ahead: timedelta = timedelta(days=1)  # an event further ahead of its arrival is parked until its time has come
 
     def __post_init__(self) -> None:
@@ -92,12 +113,22 @@ class Pipeline:
     def silver_table(self) -> TableId:
         return TableId("silver", f"{self.name}_{self.silver.entity}")
 
-    def gold_table(self, spec: GoldSpec) -> TableId:
+    def gold_table(self, spec: GoldSpec | FirstSeenSpec) -> TableId:
         return TableId("gold", f"{self.name}_{spec.subject}")
+
+    def gold_of(self, cadence: Cadence) -> tuple[GoldSpec, ...]:
+        """The windowed tables that runs of this cadence bring up to silver."""
+        return tuple(spec for spec in self.gold if spec.cadence == cadence)
+
+    def gold_tables_of(self, cadence: Cadence) -> tuple[TableId, ...]:
+        """All gold tables of a cadence: windowed ones in their order, then first seen."""
+        specs = (*self.gold_of(cadence), *((self.first_seen,) if self.first_seen and self.first_seen.cadence == cadence else ()))
+        return tuple(self.gold_table(spec) for spec in specs)
 
     @property
     def gold_tables(self) -> tuple[TableId, ...]:
-        return tuple(self.gold_table(spec) for spec in self.gold)
+        """Every gold table, of whatever cadence."""
+        return (*self.gold_tables_of("hourly"), *self.gold_tables_of("daily"))
 
     @property
     def gold_stream(self) -> TableId:
@@ -105,10 +136,13 @@ class Pipeline:
         return TableId("gold", self.name)
 
     def tables(self, layer: Layer) -> tuple[TableId, ...]:
-        return {"bronze": (self.bronze_table,), "silver": (self.silver_table,), "gold": self.gold_tables, "_ops": ()}[layer]
+        """The tables that an hourly run of the layer writes."""
+        hourly = self.gold_tables_of("hourly")
+        return {"bronze": (self.bronze_table,), "silver": (self.silver_table,), "gold": hourly, "_ops": ()}[layer]
 
     @property
     def all_tables(self) -> tuple[TableId, ...]:
+        """Every table of the pipeline, of whatever cadence, in data order; without side tables."""
         return (self.bronze_table, self.silver_table, *self.gold_tables)
 
     def policy(self, layer: Layer) -> GatePolicy:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from spark_jobs.io.work import named_silver_version
+from spark_jobs.spec.pipeline import Cadence
 from tests.builders.stack import Stack
 
 Row = dict[str, Any]
@@ -23,15 +25,22 @@ _MEASURES = {
         ("principal_arn",), ("event_count", "denied_count", "distinct_services", "distinct_source_addresses", "distinct_regions"),
     ),
     "gold.cloudtrail_denied_15m": (("account_id", "principal_arn"), ("denied_count",)),
+    "gold.cloudtrail_account_activity_1d": (
+        ("account_id", "aws_region", "event_source"),
+        ("event_count", "error_count", "distinct_principals", "first_event_at", "last_event_at"),
+    ),
 }  # fmt: skip
 _KINDS = ("event_source", "source_ip_address", "aws_region")
 _EVENT = ("event_time", "account_id", "aws_region", "event_source", "event_name", "principal_arn", "error_code", "source_ip_address")
 
 
-def assert_gold_is_a_batch_over_silver(stack: Stack, *, pending: bool = False) -> int:
-    """Each gold table equals the computation below over silver at the version that it names. Returns how many windows there are."""
+def assert_gold_is_a_batch_over_silver(stack: Stack, *cadences: Cadence, pending: bool = False) -> int:
+    """Each gold table of the cadences (default hourly) equals the computation below over silver at the version that it names.
+
+    Returns how many windows there are.
+    """
     rows = 0
-    for spec in stack.pipeline.gold:
+    for spec in (spec for cadence in cadences or ("hourly",) for spec in stack.pipeline.gold_of(cadence)):
         table = stack.pipeline.gold_table(spec)
         version = named_silver_version(stack.settings, stack.pipeline, table)
         if version is None:
@@ -59,9 +68,17 @@ def _silver_at(stack: Stack, version: int) -> list[Row]:
 
 
 def _activity(events: list[Row]) -> Table:
+    return _counted(events, lambda e: (_hour(e), e["account_id"], e["aws_region"], e["event_source"], e["event_name"]))
+
+
+def _account_activity(events: list[Row]) -> Table:
+    return _counted(events, lambda e: (_hour(e).replace(hour=0), e["account_id"], e["aws_region"], e["event_source"]))
+
+
+def _counted(events: list[Row], key_of: Callable[[Row], tuple[Any, ...]]) -> Table:
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for event in events:
-        groups[_hour(event), event["account_id"], event["aws_region"], event["event_source"], event["event_name"]].append(event)
+        groups[key_of(event)].append(event)
     return {
         key: (
             len(of), sum(e["error_code"] is not None for e in of), len({e["principal_arn"] for e in of} - {None}),
@@ -92,7 +109,9 @@ def _denied(events: list[Row]) -> Table:
     return {key: (count,) for key, count in counted.items()}
 
 
-EXPECTED = {"activity_1h": _activity, "principal_activity_1h": _principals, "denied_15m": _denied}
+EXPECTED = {
+    "activity_1h": _activity, "principal_activity_1h": _principals, "denied_15m": _denied, "account_activity_1d": _account_activity,
+}  # fmt: skip
 
 
 def _hour(event: Row) -> datetime:

@@ -34,12 +34,15 @@ def increments(draw: st.DrawFn, most: int = 4) -> list[Increment]:
 
 
 def run_increments(stack: Stack, steps: list[Increment]) -> None:
-    """Land, discover and run each; at the end all layers, so that nothing is left unread."""
+    """Land, discover and run each; at the end all layers and the daily gold, so that nothing is left unread."""
     for step in steps:
         deliver(stack.landing, {name: ANY_ORDER[name] for name in step.files})
         stack.discover()
         assert stack.run(*step.layers) is None
+        if len(step.files) % 2:  # some increments have a day's end after them
+            assert stack.daily()["stopped"] is None
     assert stack.run() is None
+    assert stack.daily()["stopped"] is None
 
 
 def published(stack: Stack) -> dict[str, Any]:

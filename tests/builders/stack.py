@@ -85,6 +85,18 @@ class Stack:
                 return stopped
         return None
 
+    def daily(self, run_id: str = "") -> dict[str, Any]:
+        """Run the daily gold job on the shared session; what it says: `tables` that were brought up, `stopped`."""
+        from spark_jobs.jobs.build_daily_gold import build_daily_gold
+
+        return build_daily_gold(self.start(run_id))
+
+    def start(self, run_id: str = "") -> Run:
+        """A run on the shared session, for the functions that take one."""
+        run = Run(self.settings, self.pipeline, run_id or self._next_run(), self.clock, small=self.small)
+        run._session.append(self._spark)
+        return run
+
     def job(
         self, name: str, *options: str, env: dict[str, str] | None = None, check: bool = False, under: Sequence[str] = ()
     ) -> subprocess.CompletedProcess[str]:

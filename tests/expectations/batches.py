@@ -117,8 +117,8 @@ def silver() -> Batch:
 _WINDOW = "window_start timestamp, window_end timestamp, window_date date, "
 
 
-def _gold(spec: GoldSpec, schema: str, groups: list[dict[str, Any]]) -> Batch:
-    start, end = NOON, NOON + timedelta(seconds=spec.window.length_s)
+def _gold(spec: GoldSpec, schema: str, groups: list[dict[str, Any]], start: datetime = NOON) -> Batch:
+    end = start + timedelta(seconds=spec.window.length_s)
     rows = tuple({"window_start": start, "window_end": end, "window_date": date(2023, 7, 10)} | group for group in groups)
     total = sum(group[spec.counts] for group in groups)
     books = Books(read=total, written=total)
@@ -129,19 +129,27 @@ def _gold(spec: GoldSpec, schema: str, groups: list[dict[str, Any]]) -> Batch:
 
 def activity() -> Batch:
     spec = GoldSpec("activity_1h", WindowSpec(3600, 3600), ("account_id", "aws_region", "event_source", "event_name"))
+    return _activity(spec, NOON, "event_name", ("GetObject", "PutObject"))
+
+
+def account_activity() -> Batch:
+    spec = GoldSpec("account_activity_1d", WindowSpec(86_400, 86_400), ("account_id", "aws_region", "event_source"), cadence="daily")
+    return _activity(spec, NOON.replace(hour=0), "event_source", ("ec2.amazonaws.com", "s3.amazonaws.com"))
+
+
+def _activity(spec: GoldSpec, start: datetime, name: str, values: tuple[str, str]) -> Batch:
     measures = {
         "event_count": 4,
         "error_count": 1,
         "distinct_principals": 2,
-        "first_event_at": NOON,
-        "last_event_at": NOON + timedelta(minutes=59, seconds=59),
+        "first_event_at": start,
+        "last_event_at": start + timedelta(seconds=spec.window.length_s - 1),
     }
     group = {"account_id": "123456789012", "aws_region": "us-east-1", "event_source": "s3.amazonaws.com"} | measures
-    schema = (
-        "account_id string, aws_region string, event_source string, event_name string, event_count bigint, error_count bigint, "
-        "distinct_principals bigint, first_event_at timestamp, last_event_at timestamp"
+    schema = "".join(f"{column} string, " for column in spec.grain) + (
+        "event_count bigint, error_count bigint, distinct_principals bigint, first_event_at timestamp, last_event_at timestamp"
     )
-    return _gold(spec, schema, [group | {"event_name": name} for name in ("GetObject", "PutObject")])
+    return _gold(spec, schema, [group | {name: value} for value in values], start)
 
 
 def principal_activity() -> Batch:

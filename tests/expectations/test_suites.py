@@ -6,14 +6,17 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
-from batches import FILE, NOON, Batch, activity, bronze, denied, principal_activity, silver
+from batches import FILE, NOON, Batch, account_activity, activity, bronze, denied, principal_activity, silver
 from pyspark.sql import SparkSession
 
 from spark_jobs.spec.books import Books
 
-GOOD = {"bronze": bronze, "silver": silver, "activity_1h": activity, "principal_activity_1h": principal_activity, "denied_15m": denied}
+GOOD = {
+    "bronze": bronze, "silver": silver, "activity_1h": activity, "principal_activity_1h": principal_activity, "denied_15m": denied,
+    "account_activity_1d": account_activity,
+}  # fmt: skip
 UPPER = FILE.upper()
-DAY = timedelta(days=1)
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 
 _stray_row = {**bronze().rows[0], "_file_id": None, "_rid": f"{FILE}:9", "_record_index": 9}
 
@@ -86,20 +89,28 @@ def _of_any_gold_table(good: Batch) -> dict[str, Batch]:
     }
 
 
-ACTIVITY = {
-    **_of_any_gold_table(activity()),
-    "error_count is between 0 and event_count": activity().row(error_count=5),
-    "distinct_principals is between 0 and event_count": activity().row(distinct_principals=-1),
-    "the first and the last event lie in the window": activity().row(last_event_at=NOON + timedelta(hours=1)),
-    "the first event is not after the last": activity().row(first_event_at=NOON + DAY / 100, last_event_at=NOON + DAY / 200),
-}
+def _of_activity(good: Batch) -> dict[str, Batch]:
+    end = good.rows[0]["window_end"]
+    return {
+        **_of_any_gold_table(good),
+        "error_count is between 0 and event_count": good.row(error_count=5),
+        "distinct_principals is between 0 and event_count": good.row(distinct_principals=-1),
+        "the first and the last event lie in the window": good.row(last_event_at=end),
+        "the first event is not after the last": good.row(first_event_at=end - 2 * SECOND, last_event_at=end - 3 * SECOND),
+    }
+
+
+ACTIVITY, ACCOUNT_ACTIVITY = _of_activity(activity()), _of_activity(account_activity())
 PRINCIPAL_ACTIVITY = _of_any_gold_table(principal_activity()) | {
     f"{part} is between 0 and event_count": principal_activity().row(**{part: 6})
     for part in ("denied_count", "distinct_services", "distinct_source_addresses", "distinct_regions")
 }
 DENIED = _of_any_gold_table(denied())
 
-BROKEN = {"bronze": BRONZE, "silver": SILVER, "activity_1h": ACTIVITY, "principal_activity_1h": PRINCIPAL_ACTIVITY, "denied_15m": DENIED}
+BROKEN = {
+    "bronze": BRONZE, "silver": SILVER, "activity_1h": ACTIVITY, "principal_activity_1h": PRINCIPAL_ACTIVITY, "denied_15m": DENIED,
+    "account_activity_1d": ACCOUNT_ACTIVITY,
+}  # fmt: skip
 CASES = [pytest.param(sentence, batch, id=f"{name}: {sentence}") for name, cases in BROKEN.items() for sentence, batch in cases.items()]
 
 

@@ -91,7 +91,7 @@ def test_warn_hold_and_stop_through_the_real_dag(airflow):
     assert airflow.run_state == "success"
     assert {states[gate] for gate in GATES} == {"success"}
     assert len(stack.rows("silver.cloudtrail_events")) == 6
-    assert airflow.asset_events() == {"bronze.cloudtrail_records", *(str(table) for table in stack.pipeline.gold_tables)}
+    assert airflow.asset_events() == {"bronze.cloudtrail_records", *(str(table) for table in stack.pipeline.gold_tables_of("hourly"))}
 
     # hold: an account id that is none. Its batch waits, the run is green, and silver's gate leaves no asset event.
     land(stack, 2, [event(10), event(11, recipientAccountId="twelve digits")])

@@ -65,7 +65,7 @@ def test_gold_equals_a_batch_over_silver_at_the_version_it_names(stack, spark):
     stack.land_sample()
     stack.discover()
     stack.run()
-    for spec in stack.pipeline.gold:
+    for spec in stack.pipeline.gold_of("hourly"):
         table = stack.pipeline.gold_table(spec)
         silver = read_table(spark, stack.settings, stack.pipeline.silver_table, named_silver_version(stack.settings, stack.pipeline, table))
         expected = sorted(json.dumps(row.asDict(), default=str, sort_keys=True) for row in TABLES[spec.subject](silver).collect())

@@ -21,7 +21,7 @@ COLUMNS = (
 )
 """The silver columns that the gold tables read."""
 
-_WINDOWS = {spec.subject: spec.window for spec in PIPELINE.gold}
+_SPECS = {spec.subject: spec for spec in PIPELINE.gold}
 
 
 def count_activity(events: DataFrame) -> DataFrame:
@@ -29,9 +29,18 @@ def count_activity(events: DataFrame) -> DataFrame:
 
     event_count, error_count (events with an error code), distinct_principals, first_event_at and last_event_at. Exact.
     """
-    grain = ("account_id", "aws_region", "event_source", "event_name")
+    return _activity(events, "activity_1h")
+
+
+def count_account_activity(events: DataFrame) -> DataFrame:
+    """Daily activity: the measures of count_activity for each day (UTC), account, region and service."""
+    return _activity(events, "account_activity_1d")
+
+
+def _activity(events: DataFrame, subject: str) -> DataFrame:
+    grain = _SPECS[subject].grain
     # Counting per principal first makes the distinct count a plain count: hash aggregation, no set of strings per group.
-    per_principal = events.groupBy(_window("activity_1h"), *grain, "principal_arn").agg(
+    per_principal = events.groupBy(_window(subject), *grain, "principal_arn").agg(
         F.count("*").alias("event_count"),
         F.count("error_code").alias("error_count"),
         F.min("event_time").alias("first_event_at"),
@@ -86,6 +95,7 @@ TABLES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "activity_1h": count_activity,
     "principal_activity_1h": count_principal_activity,
     "denied_15m": count_denied,
+    "account_activity_1d": count_account_activity,
 }
 """GoldSpec.subject to the transform that computes the table from silver rows."""
 
@@ -101,7 +111,7 @@ ACTIVITY_1H_SQL = """
 
 
 def _window(subject: str) -> Column:
-    spec = _WINDOWS[subject]
+    spec = _SPECS[subject].window
     return F.window("event_time", f"{spec.length_s} seconds", f"{spec.slide_s} seconds")
 
 

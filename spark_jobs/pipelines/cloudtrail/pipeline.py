@@ -6,7 +6,7 @@ Source of the layout: AWS CloudTrail User Guide, "Finding your CloudTrail log fi
 from spark_jobs.spec.pipeline import GoldSpec, Landing, Pipeline, SilverSpec
 from spark_jobs.spec.windows import WindowSpec
 
-HOUR_S = 3600
+HOUR_S, DAY_S = 3600, 86_400
 DENIED = (
     "error_code rlike '(?i)(AccessDenied|Unauthorized|Forbidden|NotAuthorized|AuthFailure)'"  # AWS services spell a denial in many ways
 )
@@ -40,6 +40,12 @@ PIPELINE = Pipeline(
             grain=("account_id", "principal_arn"),
             counts="denied_count",
             of=DENIED,
+        ),
+        GoldSpec(
+            subject="account_activity_1d",
+            window=WindowSpec(DAY_S, DAY_S),
+            grain=("account_id", "aws_region", "event_source"),
+            cadence="daily",
         ),
     ),
     hourly_cron="10 * * * *",  # CloudTrail delivers within about 5 minutes of a call; 10 past gives the hour time to land
