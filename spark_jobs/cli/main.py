@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from spark_jobs.cli import books, consumers, files, held, query, report, status, where
+from spark_jobs.cli import books, consumers, files, held, quarantine, query, report, status, where
 from spark_jobs.cli.terminal import complain
 from spark_jobs.spec.errors import AssayError
 
@@ -63,6 +63,7 @@ app.command("status")(status.status)
 app.add_typer(files.app, name="files")
 app.command("books")(books.books)
 app.add_typer(held.app, name="held")
+app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(consumers.app, name="consumers")
 app.command("where")(where.where)
 app.command("report")(report.report)
