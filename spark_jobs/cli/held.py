@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import getpass
-import uuid
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from spark_jobs.cli.options import AsJson, Limit, PipelineName
 from spark_jobs.cli.terminal import print_json, print_table, say
-from spark_jobs.spec.errors import ConfigurationFault, UnknownName
 from spark_jobs.spec.settings import Settings, load_settings
-from spark_jobs.spec.tables import DECISIONS, VERDICTS, TableId
-
-if TYPE_CHECKING:
-    from spark_jobs.report.views import LakeViews
+from spark_jobs.spec.tables import VERDICTS, TableId
 
 app = typer.Typer(invoke_without_command=True, help="Batches that a gate held or stopped: list, show, release, reject.")
 
@@ -32,13 +27,6 @@ CHECKS = {
     "sample": "sample",
 }
 COLOURS = {"held": "yellow", "stopped": "bold red", "released": "green", "rejected": "green"}
-NEXT = {
-    ("held", "release"): "the next run publishes its rows",
-    ("held", "reject"): "the next run moves its rows to quarantine under the rule 'rejected'",
-    ("stopped", "release"): "the next run judges it again and publishes it in spite of the verdict",
-    ("stopped", "reject"): "the next run sends its rows to quarantine under the rule 'rejected'",
-}
-
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Full name, e.g. silver.cloudtrail_events.")]
 BatchId = Annotated[str, typer.Argument(metavar="BATCH", help="Batch id, e.g. v1-00000003.")]
 Who = Annotated[str, typer.Option("--who", help="Name under which the decision is recorded.", show_default="your login name")]
@@ -75,11 +63,12 @@ def list_held(
 @app.command("show")
 def show(table: TableName, batch: BatchId, limit: Limit = 5, as_json: AsJson = False) -> None:
     """One batch: the expectations it failed, and some of its rows (they are data: not masked)."""
+    from spark_jobs.jobs.decide import NEXT, UNDECIDED, decisions_open_for, find_batch
     from spark_jobs.report.views import LakeViews
 
     settings = load_settings()
     views = LakeViews(settings)
-    found = _batch(views, table, batch, undecided=False)
+    found = find_batch(views, table, batch)
     sql = f"SELECT * FROM {VERDICTS} WHERE verdict_id = $id AND NOT success ORDER BY severity, expectation"
     failed = views.rows(f"{sql}", {"id": found["verdict_id"]})
     side = TableId.parse(table).side("held")
@@ -92,8 +81,8 @@ def show(table: TableName, batch: BatchId, limit: Limit = 5, as_json: AsJson = F
     print_table(failed, CHECKS)
     for row in sample:
         say(" · ".join(f"{name}={value}" for name, value in row.items() if value is not None))
-    if found["state"] in ("held", "stopped"):
-        say(f"Release: {NEXT[found['state'], 'release']}. Reject: {NEXT[found['state'], 'reject']}.")
+    if found["state"] in UNDECIDED:
+        say(" ".join(f"{decision.capitalize()}: {NEXT[found['state'], decision]}." for decision in decisions_open_for(found)))
 
 
 @app.command("release")
@@ -109,44 +98,14 @@ def reject(table: TableName, batch: BatchId, who: Who = "", note: Note = "", as_
 
 
 def _decide(settings: Settings, table: str, batch: str, decision: str, who: str, note: str, as_json: bool) -> None:
-    from spark_jobs.io.ops import Ops
+    from spark_jobs.jobs.decide import decide
     from spark_jobs.jobs.run import utc_now
-    from spark_jobs.report.views import LakeViews
 
-    found = _batch(LakeViews(settings), table, batch, undecided=True)
-    if decision == "reject" and found["layer"] == "gold":
-        raise ConfigurationFault(
-            f"{table} is recomputed from silver, so it has no quarantine: release {batch}, or mend silver and run again."
-        )
-    row = {
-        "decision_id": uuid.uuid4().hex, "pipeline": found["pipeline"], "table": table, "batch_id": batch, "decision": decision,
-        "who": who or _login(), "note": note, "decided_at": utc_now(),
-    }  # fmt: skip
-    Ops(settings).append(DECISIONS, [row])
-    sentence = f"{table} {batch} ({found['rows']:,} rows, {found['state']}): {NEXT[found['state'], decision]}. Decided by {row['who']}."
+    row = decide(settings, table, batch, decision, who=who or _login(), note=note, at=utc_now())
     if as_json:
-        print_json(row | {"sentence": sentence})
+        print_json(row)
     else:
-        say(sentence)
-
-
-def _batch(views: LakeViews, table: str, batch: str, *, undecided: bool) -> dict[str, Any]:
-    from spark_jobs.report.batches import waiting_batches
-    from spark_jobs.report.views import close_to, known_tables
-
-    if table not in map(str, known_tables()):
-        raise UnknownName(f"There is no table {table}: {close_to(table)}")
-    mine = [row for row in waiting_batches(views, also_done=True) if row["table"] == table]
-    found = next((row for row in mine if row["batch_id"] == batch), None)
-    if found is None:
-        waiting = ", ".join(row["batch_id"] for row in mine if row["state"] in ("held", "stopped"))
-        raise UnknownName(
-            f"{table} has no held or stopped batch {batch}; " + (f"waiting: {waiting}." if waiting else "none of its batches waits.")
-        )
-    if undecided and found["state"] not in ("held", "stopped"):
-        by = f" by {found['who']}" if found["who"] else ""
-        raise ConfigurationFault(f"{table} {batch} was already decided{by}: {found['state']}. A decision is final.")
-    return found
+        say(row["sentence"])
 
 
 def _login() -> str:

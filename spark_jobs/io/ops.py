@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -128,6 +128,27 @@ class Ops:
         if rows:
             self._write(table, rows, mode="append")
 
+    def append_unless(self, table: TableId, rows: Sequence[Mapping[str, Any]], unless: pc.Expression) -> list[dict[str, Any]]:
+        """Add rows unless there are some of which `unless` is true; returns those. A compare-and-set: of two that try at once, one adds."""
+        while True:
+            found = lake_table(self._settings, table)
+            if found is None:
+                found = DeltaTable.create(
+                    self._settings.location(table),
+                    SCHEMAS[table],
+                    mode="ignore",
+                    partition_by=PARTITIONS.get(table),
+                    configuration=CONFIGURATION,
+                )
+            there = rows_of(found, SCHEMAS[table]).to_table(filter=unless).to_pylist()
+            if there:
+                return there
+            try:
+                self._write_once(found, table, rows, mode="append", retries=0)
+                return []
+            except CommitFailedError:  # somebody has written in between: look again
+                continue
+
     def replace_batch(self, table: TableId, *, of: TableId, batch_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Make `rows` the only rows of batch `batch_id` of the table `of`, in one commit, so that a replayed batch changes nothing."""
         column = "table" if "table" in SCHEMAS[table].names else "pipeline"
@@ -145,6 +166,13 @@ class Ops:
         reraise=True,
     )  # two layers may write their books at the same instant; each append is independent of the other
     def _write(self, table: TableId, rows: Iterable[Mapping[str, Any]], *, mode: str, predicate: str | None = None) -> None:
+        self._write_once(None, table, rows, mode=mode, predicate=predicate, retries=5)
+
+    def _write_once(
+        self, seen: DeltaTable | None, table: TableId, rows: Iterable[Mapping[str, Any]], *, mode: str, retries: int,
+        predicate: str | None = None,
+    ) -> None:  # fmt: skip
+        """One commit; with `seen`, on top of that version. Raises CommitFailedError when others were quicker `retries` times."""
         schema = SCHEMAS[table]
         rows = list(rows)
         for row in rows:
@@ -152,13 +180,13 @@ class Ops:
                 raise ValueError(f"{table} has no column {', '.join(sorted(unknown))}")
         columns = {name: pa.array([row.get(name) for row in rows], schema.field(name).type) for name in schema.names}
         write_deltalake(
-            self._settings.location(table),
+            seen or self._settings.location(table),
             pa.table(columns, schema=schema),
             mode=mode,  # type: ignore[arg-type]  # the stub wants the literal
             predicate=predicate,
             partition_by=PARTITIONS.get(table),
-            configuration=CONFIGURATION if self._is_new(table) else None,
-            commit_properties=CommitProperties(max_commit_retries=5),
+            configuration=CONFIGURATION if seen is None and self._is_new(table) else None,
+            commit_properties=CommitProperties(max_commit_retries=retries),
         )
 
     def _is_new(self, table: TableId) -> bool:
