@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.io.lake import storage
 from spark_jobs.io.landed_file import object_version
+from spark_jobs.spec.backfill import ACCOUNT, REGION
 from spark_jobs.spec.errors import ConfigurationFault
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-ACCOUNT = re.compile(r"\d{12}")
-REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d{1,2}")
 _DATE = re.compile(r"(?:^|/)(\d{4})/(\d{2})/(\d{2})/")
 
 
@@ -153,12 +152,13 @@ def listed_object(fs: AbstractFileSystem, root: str, info: dict[str, Any]) -> Li
         below_root=below,
         size=int(info["size"] or 0),
         version=version,
-        modified_at=_modified(info),
+        modified_at=modified_at(info),
         prefix_date=_as_date(dated) if dated else None,
     )
 
 
-def _modified(info: dict[str, Any]) -> datetime:
+def modified_at(info: dict[str, Any]) -> datetime:
+    """When an object was written, from what its file system lists of it; 1970 when it does not say."""
     for key in ("mtime", "LastModified", "updated", "last_modified"):
         value = info.get(key)
         if isinstance(value, datetime):

@@ -54,11 +54,11 @@ class Settings(BaseSettings):
     @property
     def lake_root(self) -> str:
         """Root of the tables, without a trailing slash: an absolute path or a URL."""
-        return _absolute(self.lake or str(self.home / "lake"))
+        return absolute(self.lake or str(self.home / "lake"))
 
     @property
     def landing_root(self) -> str:
-        return _absolute(self.landing or str(self.home / "landing"))
+        return absolute(self.landing or str(self.home / "landing"))
 
     @property
     def reports_root(self) -> Path:
@@ -72,7 +72,7 @@ class Settings(BaseSettings):
         return f"{self.lake_root}/_checkpoints/{table}"
 
 
-def _absolute(place: str) -> str:
+def absolute(place: str) -> str:
     if "://" in place:
         return place.rstrip("/")
     return str(Path(place).expanduser().absolute())
