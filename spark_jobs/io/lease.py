@@ -71,7 +71,7 @@ class Lease:
     def take(self) -> None:
         """Become the one writer. Raises LeaseHeld, naming the holder, when another writer is alive."""
         epoch, holder = self._latest()
-        if holder is not None and not holder.released and not holder.is_gone() and time.time() - holder.renewed_at < self._ttl_s:
+        if holder is not None and self._is_alive(holder):
             raise LeaseHeld(
                 f"{self.table} is being written by {holder}. Only one writer at a time: wait until it ends, or stop it; "
                 f"its lease lapses {self._ttl_s} s after its last sign of life."
@@ -91,6 +91,14 @@ class Lease:
         for old in range(max(1, epoch - 2 * KEPT_EPOCHS), epoch + 1 - KEPT_EPOCHS):
             if self._fs.exists(self._path(old)):
                 self._fs.rm_file(self._path(old))
+
+    def holder(self) -> Holder | None:
+        """Who holds the lease now; None when nobody alive does."""
+        _, holder = self._latest()
+        return holder if holder is not None and self._is_alive(holder) else None
+
+    def _is_alive(self, holder: Holder) -> bool:
+        return not holder.released and not holder.is_gone() and time.time() - holder.renewed_at < self._ttl_s
 
     def check(self) -> None:
         """Raises LeaseLost when another writer has taken over. Called before every commit."""

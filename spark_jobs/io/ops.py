@@ -101,7 +101,8 @@ SCHEMAS: Mapping[TableId, pa.Schema] = {
 # Failed readings are asked for at every discover: a partition of their own keeps that from scanning all outcomes ever.
 PARTITIONS: Mapping[TableId, list[str]] = {FILE_OUTCOMES: ["outcome"]}
 
-CONFIGURATION = {"delta.checkpointInterval": str(CHECKPOINT_EVERY)}
+# Old commits are removed by maintenance, which knows who has still to read them.
+CONFIGURATION = {"delta.checkpointInterval": str(CHECKPOINT_EVERY), "delta.enableExpiredLogCleanup": "false"}
 
 
 class Ops:

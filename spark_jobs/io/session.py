@@ -25,6 +25,8 @@ CONF = {
     "spark.sql.adaptive.enabled": "false",  # batches are of known, bounded size; re-planning them costs more than it saves
     "spark.databricks.delta.snapshotPartitions": "1",  # the log of a table is small; 50 tasks to read it are not
     "spark.databricks.delta.stats.skipping": "true",
+    # A checkpoint would remove commits that a paused stream has still to read; maintenance knows who reads, and removes the others.
+    "spark.databricks.delta.properties.defaults.enableExpiredLogCleanup": "false",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",  # the batch is cached for seconds: speed before size
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",  # 2,000 records of 1.4 kB: 3 MB per Arrow batch
     "spark.sql.streaming.metricsEnabled": "false",
