@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.io.landed_file import file_id
 from spark_jobs.io.landing import LandingFolder, ListedObject
 from spark_jobs.io.ledger_files import chunks, ledger_rows
@@ -78,11 +78,13 @@ def listed(folder: LandingFolder, request: BackfillRequest) -> list[ListedObject
 
 
 def rows_by_day(settings: Settings, table: TableId, column: str, version: int | None = None) -> Counter[date]:
-    """Rows of each partition, from the table's log alone."""
+    """Rows of each day; from the table's log alone when that is its partition."""
     found = lake_table(settings, table, version)
     if found is None:
         return Counter()
     files = pa.table(found.get_add_actions(flatten=True))
+    if f"partition.{column}" not in files.column_names:
+        return Counter(rows_of(found).to_table(columns=[column])[column].to_pylist())
     counted: Counter[date] = Counter()
     for day, rows in zip(files[f"partition.{column}"].to_pylist(), files["num_records"].to_pylist(), strict=True):
         if day is not None:
