@@ -43,6 +43,10 @@ class Settings(BaseSettings):
     retry_attempts: int = Field(5, ge=1, description="readings of a file whose failure may heal, before a person must ask for more")
     lease_ttl_s: int = Field(120, ge=5, description="a lease not renewed for this long may be taken over")
 
+    vacuum_hours: int = Field(168, ge=1, description="replaced files stay at least this long: a week, longer than any reader is at work")
+    log_days: int = Field(30, ge=1, description="commit files stay at least this long: how far back a version can be asked for; Delta's own")
+    report_days: int = Field(400, ge=1, description="reports stay this long: a year, and a month to look back at it")
+
     @field_validator("trigger")
     @classmethod
     def _known_trigger(cls, text: str) -> str:
