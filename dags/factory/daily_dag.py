@@ -7,6 +7,7 @@ from typing import Any
 from airflow.sdk import DAG, CronDataIntervalTimetable, task
 
 from dags.factory.frame import pipeline_dag
+from dags.factory.held_dag import ask_decisions_task
 from dags.factory.pages import daily_page
 from dags.factory.spark_job import SparkJob
 from dags.factory.tasks import DAILY, RETRIES, answer_of, gate_task, report_task, spark_task
@@ -37,10 +38,10 @@ def daily_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
         )
         maintain = _spark(pipeline, settings, "maintain", doc="Compacts closed partitions; removes versions that nobody needs any more.")
         look_task(pipeline) >> gold >> tables >> audit >> maintain
-        report = report_task(pipeline).as_teardown()
-        gold >> gate_task(pipeline, "gold", announces=pipeline.gold_tables_of("daily")) >> report
-        tables >> gate_task(pipeline, "tables") >> report
-        maintain >> report
+        ask = ask_decisions_task(pipeline).as_teardown()
+        gold >> gate_task(pipeline, "gold", announces=pipeline.gold_tables_of("daily")) >> ask
+        tables >> gate_task(pipeline, "tables") >> ask
+        maintain >> ask >> report_task(pipeline).as_teardown()
     return dag
 
 

@@ -61,3 +61,20 @@ Brings the gold tables of days ({tables}) up to silver, then asks what is too de
 A red gate does not keep the tables from being looked at and audited. With nothing new in silver, `build_gold` is skipped and the rest
 runs all the same. It may run beside the hourly DAG. Owner: **{pipeline.owner}**.
 """
+
+
+def held_page(pipeline: Pipeline) -> str:
+    """Markdown: where a run comes from, what each answer does, and that the command line does the same."""
+    return f"""### {pipeline.title}: a batch waits for a person
+
+The run whose gate held or stopped a batch makes a run of this DAG for it. **Required Actions** on the run's page shows the verdict,
+what failed, and some of the rows (masked). The answer is recorded with your name in `_ops.decisions`, and carried out in this run.
+
+| | a held batch | a stopped batch | of gold |
+|---|---|---|---|
+| **Release** | its rows are published, once | it is judged again and published in spite of the verdict | the same |
+| **Reject** | its rows go to quarantine under the rule `rejected` | its rows go there too | not offered: gold is recomputed from silver |
+
+A decision is final. `assay held list | show | release | reject` does the same on the command line; this run then ends by itself within
+ten minutes. The rest of the pipeline does not wait: good data flows on past a held batch. Owner: **{pipeline.owner}**.
+"""

@@ -7,6 +7,7 @@ from typing import Any
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
 from dags.factory.frame import pipeline_dag
+from dags.factory.held_dag import ask_decisions_task
 from dags.factory.pages import dag_page
 from dags.factory.tasks import discover_task, gate_task, report_task, spark_task
 from spark_jobs.spec.pipeline import Pipeline
@@ -33,7 +34,7 @@ def hourly_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
     ) as dag:
         discovered = discover_task(pipeline)
         last = _each(pipeline, settings, discovered) if settings.shape == "each" else _all(pipeline, settings, discovered)
-        last >> report_task(pipeline).as_teardown()
+        last >> ask_decisions_task(pipeline).as_teardown() >> report_task(pipeline).as_teardown()
     return dag
 
 

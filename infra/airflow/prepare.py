@@ -15,9 +15,17 @@ SPARK_SLOTS = 1
 
 
 def end_stale_runs() -> None:
-    """No Airflow process is alive when this is called, so a run that is not finished was cut off: it and its tasks have failed."""
+    """No Airflow process is alive when this is called, so a run that is at work was cut off: it and its tasks have failed.
+
+    Not so a run that waits for a person (the question must outlive a restart), nor one that has not begun.
+    """
     with create_session() as session:
-        stale = session.scalars(select(DagRun).where(DagRun.state.in_([DagRunState.RUNNING, DagRunState.QUEUED]))).all()
+        waiting = select(TaskInstance.run_id).where(
+            TaskInstance.dag_id == DagRun.dag_id,
+            TaskInstance.run_id == DagRun.run_id,
+            TaskInstance.state == TaskInstanceState.AWAITING_INPUT,
+        )
+        stale = session.scalars(select(DagRun).where(DagRun.state == DagRunState.RUNNING, ~waiting.exists())).all()
         for run in stale:
             unfinished = TaskInstance.state.is_(None) | TaskInstance.state.in_([state for state in State.unfinished if state])
             session.execute(

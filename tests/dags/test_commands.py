@@ -25,12 +25,12 @@ class _DiscoverSaid:
     @staticmethod
     def xcom_pull(task_ids, key=None):
         options = "-XX:SharedArchiveFile=/state/java/driver.jsa -Xshare:auto -XX:+UseSerialGC"
-        assert task_ids in ("discover", "look")
+        assert task_ids in ("discover", "look", "show_batch")
         return options if key == "java_options" else {"java_options": options}
 
 
-def rendered(task: SparkSubmitOperator) -> str:
-    task.render_template_fields({"run_id": RUN_ID, "ti": _DiscoverSaid()})
+def rendered(task: SparkSubmitOperator, params: dict) -> str:
+    task.render_template_fields({"run_id": RUN_ID, "ti": _DiscoverSaid(), "params": params})
     connection = '{"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}'
     with patch.dict(os.environ, {"AIRFLOW_CONN_SPARK_DEFAULT": connection}):
         command = task._get_hook()._build_spark_submit_command(task.application)
@@ -42,9 +42,9 @@ def rendered(task: SparkSubmitOperator) -> str:
     return text.replace(home, "<home>").replace(str(PROJECT), "<project>") + "\n"
 
 
-def compare(dag, folder):
+def compare(dag, folder, **params):
     """Each Spark task of the DAG is submitted as its file in the folder says."""
-    found = {task.task_id: rendered(task) for task in dag.tasks if isinstance(task, SparkSubmitOperator)}
+    found = {task.task_id: rendered(task, params) for task in dag.tasks if isinstance(task, SparkSubmitOperator)}
     assert found
     for name, command in found.items():
         golden = folder / f"{name}.txt"
@@ -64,7 +64,16 @@ def test_the_days_spark_submit_commands_are_the_reviewed_ones():
     compare(daily_dag(PIPELINE), GOLDEN / "daily")
 
 
-@pytest.mark.parametrize("job", ["ingest_bronze", "build_silver", "build_gold", "run_layers", "discover", "gate", "report"])
+@pytest.mark.parametrize("table", [PIPELINE.silver_table, *PIPELINE.gold_tables_of("daily")[:1]], ids=lambda table: table.layer)
+def test_a_decision_is_carried_out_by_the_reviewed_command(table):
+    from dags.factory.held_dag import held_dag
+
+    compare(held_dag(PIPELINE), GOLDEN / f"held_{table.layer}", table=str(table))
+
+
+@pytest.mark.parametrize(
+    "job", ["ingest_bronze", "build_silver", "build_gold", "run_layers", "discover", "gate", "report", "waiting", "decide", "look"]
+)
 def test_every_command_names_a_job_that_exists(job):
     assert (PROJECT / "spark_jobs" / "jobs" / f"{job}.py").is_file()
 

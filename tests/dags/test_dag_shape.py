@@ -12,8 +12,18 @@ from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
 from spark_jobs.spec.tables import LAYERS
 
 ORDER = {
-    "each": ["discover", "ingest_bronze", "gate_bronze", "build_silver", "gate_silver", "build_gold", "gate_gold", "report"],
-    "all": ["discover", "run_layers", "gate_bronze", "gate_silver", "gate_gold", "report"],
+    "each": [
+        "discover",
+        "ingest_bronze",
+        "gate_bronze",
+        "build_silver",
+        "gate_silver",
+        "build_gold",
+        "gate_gold",
+        "ask_decisions",
+        "report",
+    ],
+    "all": ["discover", "run_layers", "gate_bronze", "gate_silver", "gate_gold", "ask_decisions", "report"],
 }
 
 
@@ -43,7 +53,7 @@ def test_name_owner_tags_and_page_come_from_the_declaration(dag):
 
 def test_tasks_with_machines_in_them_are_retried_with_growing_pauses_and_verdicts_are_not(dag):
     for task in dag.tasks:
-        if task.task_id.startswith("gate_") or task.task_id == "report":
+        if task.task_id.startswith("gate_") or task.is_teardown:
             assert task.retries == 0, task.task_id
         else:
             assert task.retries == 2, task.task_id
@@ -58,9 +68,11 @@ def test_every_spark_task_is_the_providers_operator_in_the_one_pool(dag):
     assert {task.pool for task in dag.tasks if task not in submits} == {"default_pool"}
 
 
-def test_only_the_report_is_a_teardown_so_it_runs_after_a_failure_and_hides_none(dag):
-    assert [task.task_id for task in dag.tasks if task.is_teardown] == ["report"]
-    assert dag.get_task("report").on_failure_fail_dagrun is False
+def test_what_runs_after_a_failure_is_a_teardown_and_hides_none(dag):
+    after = [task for task in dag.tasks if task.is_teardown]
+    assert {task.task_id for task in after} == {"ask_decisions", "report"}
+    assert not any(task.on_failure_fail_dagrun for task in after)
+    assert not [task.task_id for task in dag.tasks if not task.is_teardown and task.trigger_rule != "all_success"]
 
 
 def test_only_gates_announce_assets(dag):

@@ -30,15 +30,17 @@ def test_the_days_work_is_one_line_with_the_gates_beside_it(daily):
         "gate_tables": {"check_tables"},
         "audit": {"check_tables"},
         "maintain": {"audit"},
-        "report": {"gate_gold", "gate_tables", "maintain"},
+        "ask_decisions": {"gate_gold", "gate_tables", "maintain"},
+        "report": {"ask_decisions"},
     }
 
 
 def test_a_red_task_is_never_covered_by_a_green_one_after_it(daily):
     """Airflow judges a run by its last tasks: whatever runs in spite of a failure must not be the only one after what failed."""
     last = {"gate_gold", "gate_tables", "maintain"}
-    assert all(set(daily.get_task(task_id).downstream_task_ids) == {"report"} for task_id in last)
-    assert daily.get_task("report").is_teardown and not daily.get_task("report").on_failure_fail_dagrun
+    assert all(set(daily.get_task(task_id).downstream_task_ids) == {"ask_decisions"} for task_id in last)
+    for task_id in ("ask_decisions", "report"):
+        assert daily.get_task(task_id).is_teardown and not daily.get_task(task_id).on_failure_fail_dagrun
     in_spite = {task.task_id for task in daily.tasks if task.trigger_rule == "all_done"}
     assert in_spite == {"check_tables", "audit"}
     for task_id in in_spite:
@@ -82,6 +84,6 @@ def test_it_is_scheduled_once_a_day_and_lets_live_data_go_first(daily):
 
 def test_every_task_says_what_it_does_and_tells_its_failure(daily):
     assert all(task.doc_md and task.on_failure_callback for task in daily.tasks)
-    assert all(f"`{task.task_id}`" in daily.doc_md for task in daily.tasks if task.task_id != "report")
+    assert all(f"`{task.task_id}`" in daily.doc_md for task in daily.tasks if not task.is_teardown)
     assert all(f"`{table}`" in daily.doc_md for table in PIPELINE.gold_tables_of("daily"))
-    assert {task.task_id: task.retries for task in daily.tasks if task.retries == 0} == {"gate_gold": 0, "gate_tables": 0, "report": 0}
+    assert {task.task_id for task in daily.tasks if task.retries == 0} == {"gate_gold", "gate_tables", "ask_decisions", "report"}
