@@ -6,6 +6,7 @@ Formats: AWS CloudTrail User Guide, "CloudTrail record contents". Values there m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from expectations.custom.figures import ExpectFigureToAgree, ExpectFigureToBeAtMost, ExpectRowsToAddUpTo
@@ -46,7 +47,7 @@ FACTS = (
     "books",  # spec.books.Books of this batch
     "bronze_rows",  # int: rows of bronze in this batch, counted on their own (not books.read)
     "conflicting",  # int: re-deliveries of this batch whose content differs from the event that was kept
-)
+)  # and where they are told: "clock_ahead" (timedelta) and, of records read again, "as_of" (datetime): what the parser judged times by
 
 
 def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
@@ -59,7 +60,7 @@ def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
         facts=FACTS,
         expectations=(
             *_identity(),
-            *_time(),
+            *_time(facts.get("clock_ahead", timedelta(days=1)), facts.get("as_of")),
             *_formats(),
             ExpectFigureToAgree(
                 counted=facts.get("bronze_rows"),
@@ -98,7 +99,9 @@ def _identity() -> tuple[Any, ...]:
     )
 
 
-def _time() -> tuple[Any, ...]:
+def _time(clock_ahead: timedelta, as_of: datetime | None) -> tuple[Any, ...]:
+    arrived_at = "_ingested_at" if as_of is None else f"greatest(_ingested_at, timestamp'{as_of:%Y-%m-%d %H:%M:%S.%f}Z')"
+    seconds = int(clock_ahead.total_seconds())
     return (
         ExpectRowsToSatisfy(
             columns=["event_time"],
@@ -108,9 +111,9 @@ def _time() -> tuple[Any, ...]:
         ),
         ExpectRowsToSatisfy(
             columns=["event_time", "_ingested_at"],
-            condition="event_time is null or event_time <= _ingested_at + interval 1 day",
+            condition=f"event_time is null or event_time <= {arrived_at} + interval {seconds} seconds",
             severity=CRITICAL,
-            description="no event is more than a day in the future of its ingestion",
+            description=f"no event is more than {clock_ahead.total_seconds() / 3600:g} hours in the future of its ingestion",
         ),
         ExpectRowsToSatisfy(
             columns=["event_date", "event_time"],

@@ -8,15 +8,14 @@ Reads `bronze.<pipeline>_records` as a stream; writes `silver.<pipeline>_<entity
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.io.delta_tables import last_transaction, read_stream, read_table
-from spark_jobs.io.lake import lake_table
+from spark_jobs.io.delta_tables import last_transaction, read_stream
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import silver_checkpoint
 from spark_jobs.jobs.decisions import carry_out_decisions
+from spark_jobs.jobs.first_arrivals import deduplicate
 from spark_jobs.jobs.publishing import Batch, Writer, complete_if_committed, publish
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, leave, run_job
@@ -28,27 +27,22 @@ if TYPE_CHECKING:
 LARGE_MB_PER_BATCH = 64  # of bronze Parquet; about ten times as much JSON
 
 
-@dataclass(frozen=True)
-class Deduplicated:
-    """`first`: the rows whose key is new, one per key. `repeated`: rows of the duplicates table. `count`: how many those are."""
-
-    first: DataFrame
-    repeated: DataFrame
-    count: int
-    conflicting: int
-
-
 def build_silver(run: Run) -> None:
     """Everything bronze has and silver has not read. Raises GateStopped, LeaseHeld, CheckpointDamaged, BooksUnbalanced."""
     with Leases(run.settings, [run.pipeline.silver_table], run.run_id) as leases:
         start_silver(run, leases).wait()
 
 
-def start_silver(run: Run, leases: Leases) -> LayerQuery:
-    table = run.pipeline.silver_table
-    checkpoint = silver_checkpoint(run.settings, run.pipeline)
+def silver_writer(run: Run, leases: Leases) -> Writer:
+    """The right to write silver, once its checkpoint was found whole and what a killed replay left was tidied up."""
+    table, checkpoint = run.pipeline.silver_table, silver_checkpoint(run.settings, run.pipeline)
     writer = Writer(run, "silver", table, leases, checkpoint, checkpoint.open())
     checkpoint.check_against(last_transaction(run.settings, table, writer.app))
+    return writer
+
+
+def start_silver(run: Run, leases: Leases) -> LayerQuery:
+    table, writer = run.pipeline.silver_table, silver_writer(run, leases)
 
     def again(rows: DataFrame, mark: str) -> tuple[DataFrame, DataFrame, int]:
         found = deduplicate(run, rows, _dates(run, rows), mark)
@@ -56,7 +50,7 @@ def start_silver(run: Run, leases: Leases) -> LayerQuery:
 
     carry_out_decisions(writer, _rejected_rows, again, run.pipeline.silver.date)
     raw_records = read_stream(run.spark, run.settings, run.pipeline.bronze_table, maxBytesPerTrigger=f"{LARGE_MB_PER_BATCH}m")
-    return LayerQuery(run, table, raw_records, lambda batch, number: build_batch(writer, batch, number), checkpoint)
+    return LayerQuery(run, table, raw_records, lambda batch, number: build_batch(writer, batch, number), writer.checkpoint)
 
 
 def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
@@ -74,7 +68,7 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
         groups = parsed.groupBy(F.when(F.col("_rule").isNull(), F.col(date_column)).alias(date_column), "_rule").count().collect()
         broken = {row["_rule"]: row["count"] for row in groups if row["_rule"]}
         quarantined = sum(broken.values())
-        good = parsed.where("_rule is null").drop("_rule", "_reason", "raw")
+        good = parsed.where("_rule is null").drop("_rule", "_reason", "raw", "_due_at")
         found = deduplicate(run, good, [row[date_column] for row in groups if not row["_rule"]], batch_id)
         books = Books(
             read=sum(row["count"] for row in groups),
@@ -90,6 +84,7 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
                 F.col("_rule").alias("rule"),
                 F.col("_reason").alias("reason"),
                 "raw",
+                F.col("_due_at").alias("due_at"),
                 "_source_file",
                 "_record_index",
                 "_file_sha256",
@@ -99,7 +94,7 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
         if found.count:
             sides[writer.table.side("duplicates")] = found.repeated
         bronze_rows = raw_records.count() if run.settings.gates else books.read
-        facts = {"bronze_rows": bronze_rows, "conflicting": found.conflicting}
+        facts = {"bronze_rows": bronze_rows, "conflicting": found.conflicting, "clock_ahead": run.pipeline.clock_ahead}
         rows = found.first.coalesce(1) if run.small else found.first
         publish(
             writer,
@@ -112,65 +107,6 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
         )  # fmt: skip
     finally:
         parsed.unpersist()
-
-
-def deduplicate(run: Run, events: DataFrame, dates: list[date], batch_id: str) -> Deduplicated:
-    """Which events of the batch are first arrivals of their key, within the batch and against the table.
-
-    A key that is in the table with the same `_rid` is the record itself (a batch run again), not a re-delivery. Works on the narrow key
-    columns; the wide rows are touched only when there are re-deliveries at all, by a small list of `_rid`s.
-    """
-    from pyspark.sql import functions as F
-
-    key, date_column = run.pipeline.silver.key, run.pipeline.silver.date
-    table = run.pipeline.silver_table
-    narrow = events.select(
-        key, date_column, "_rid", "_content_hash", "_ingested_at", "_source_file", "_record_index", F.lit(True).alias("is_new")
-    )
-    seen = narrow
-    if lake_table(run.settings, table) is not None and dates:
-        # The batch's keys are bounded and go to every task; what comes back is only the keys that both have.
-        known = (
-            read_table(run.spark, run.settings, table)
-            .where(F.col(date_column).isin(dates))
-            .select(
-                key, date_column, "_rid", "_content_hash", "_ingested_at", "_source_file", "_record_index", F.lit(False).alias("is_new")
-            )
-            .join(F.broadcast(narrow.select(key, date_column)), on=[key, date_column], how="left_semi")
-        )
-        seen = narrow.unionByName(known)
-    arrival = F.struct(
-        "is_new", "_ingested_at", "_source_file", "_record_index", "_rid", "_content_hash"
-    )  # false sorts first: what the table has stays
-    groups = (
-        seen.groupBy(key, date_column)
-        .agg(F.min(arrival).alias("kept"), F.collect_list(arrival).alias("arrivals"))
-        .where(F.size("arrivals") > 1)
-        .select(
-            key,
-            date_column,
-            F.col("kept._rid").alias("kept_rid"),
-            F.col("kept._content_hash").alias("kept_hash"),
-            F.explode("arrivals").alias("a"),
-        )
-        .where("a.is_new and a._rid != kept_rid")
-    )
-    repeated = groups.select(
-        F.col("a._rid").alias("_rid"),
-        "kept_rid",
-        key,
-        date_column,
-        (F.col("a._content_hash") != F.col("kept_hash")).alias("is_conflicting"),
-        F.col("a._source_file").alias("_source_file"),
-        F.col("a._record_index").alias("_record_index"),
-        F.col("a._ingested_at").alias("_ingested_at"),
-        F.lit(batch_id).alias("_batch_id"),
-    ).persist()
-    counted = repeated.agg(F.count("*").alias("all"), F.count_if("is_conflicting").alias("conflicting")).first()
-    count, conflicting = (counted["all"], counted["conflicting"]) if counted else (0, 0)
-    if not count:
-        return Deduplicated(events, repeated, 0, 0)
-    return Deduplicated(events.join(F.broadcast(repeated.select("_rid")), on="_rid", how="left_anti"), repeated, count, conflicting)
 
 
 def _dates(run: Run, rows: DataFrame) -> list[date]:
@@ -186,6 +122,7 @@ def _rejected_rows(rows: DataFrame, reason: str) -> DataFrame:
         F.lit("rejected").alias("rule"),
         F.lit(reason).alias("reason"),
         F.lit(None).cast("string").alias("raw"),
+        F.lit(None).cast("timestamp").alias("due_at"),
         "_source_file",
         "_record_index",
         "_file_sha256",

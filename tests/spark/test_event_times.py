@@ -71,6 +71,18 @@ def test_what_is_no_time_is_quarantined_beside_events_that_are_kept(spark: Spark
     assert (good["_rule"], good["event_time"], good["event_date"]) == (None, datetime(2024, 5, 1, 12, 30, 15), date(2024, 5, 1))
 
 
+def test_an_event_ahead_of_its_arrival_is_due_when_it_no_longer_is_and_read_again_then_it_is_kept(spark: SparkSession) -> None:
+    ahead = [event_text(number, eventTime=time) for number, time in enumerate(("2024-05-03T10:00:00Z", "2024-05-03T10:00:01Z"))]
+    raw_records = bronze_frame(spark, ahead)
+    kept, parked = sorted(parse_events(raw_records).collect(), key=lambda row: row["_record_index"])
+    assert (kept["_rule"], kept["_due_at"]) == (None, None)  # exactly a day ahead is not yet too far
+    assert (parked["_rule"], parked["_due_at"], parked["event_time"]) == ("event_time_in_future", datetime(2024, 5, 2, 10, 0, 1), None)
+    assert "is more than 1 day after" in parked["_reason"]
+    for as_of, rule in ((datetime(2024, 5, 2, 10, 0, 0), "event_time_in_future"), (parked["_due_at"], None)):
+        again = parse_events(raw_records.withColumn("_as_of", F.lit(as_of))).where("_record_index = 1").first()
+        assert again is not None and again["_rule"] == rule
+
+
 def test_the_hours_of_a_whole_day_are_counted_in_their_windows(spark: SparkSession) -> None:
     raws = [event_text(hour, eventTime=f"2024-05-01T{hour:02}:59:59Z") for hour in range(24)]
     windows = count_principal_activity(parse_events(bronze_frame(spark, raws))).select(F.hour("window_start"), "event_count")

@@ -87,9 +87,9 @@ def test_each_row_goes_in_and_comes_out_once(spark: SparkSession) -> None:
 
 def test_the_columns_are_the_silver_schema(spark: SparkSession) -> None:
     frame = parse_events(bronze_frame(spark, []))
-    assert [(f.name, f.dataType) for f in frame.schema][:-3] == [(f.name, _bare(f.dataType)) for f in SILVER_SCHEMA]
-    assert [f.metadata["comment"] for f in frame.schema.fields[:-3]] == [f.metadata["comment"] for f in SILVER_SCHEMA]
-    assert frame.columns[-3:] == ["raw", "_rule", "_reason"]
+    assert [(f.name, f.dataType) for f in frame.schema][:-4] == [(f.name, _bare(f.dataType)) for f in SILVER_SCHEMA]
+    assert [f.metadata["comment"] for f in frame.schema.fields[:-4]] == [f.metadata["comment"] for f in SILVER_SCHEMA]
+    assert frame.columns[-4:] == ["raw", "_rule", "_reason", "_due_at"]
 
 
 def test_free_form_parts_keep_their_exact_text(spark: SparkSession) -> None:
