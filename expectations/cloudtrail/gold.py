@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from expectations.custom.figures import ExpectRowsToAddUpTo
-from expectations.custom.rows import ExpectColumnToBePresent, ExpectKeyToBeUnique, ExpectRowsToSatisfy
+from expectations.custom.rows import ExpectColumnToBeAmong, ExpectColumnToBePresent, ExpectKeyToBeUnique, ExpectRowsToSatisfy
 from expectations.gx import CRITICAL
 from expectations.suite import Suite
-from spark_jobs.spec.pipeline import GoldSpec
+from spark_jobs.spec.pipeline import FirstSeenSpec, GoldSpec
 
 FACTS = (
     "spec",  # spec.pipeline.GoldSpec of the table
@@ -20,13 +20,21 @@ FACTS = (
     "source_rows",  # int: silver rows at that version in the touched windows, whether the table counts them or not
 )
 
+FIRST_SEEN_FACTS = (
+    "spec",  # spec.pipeline.FirstSeenSpec of the table
+    "expected_rows",  # int: the values looked at that were not known as early or earlier
+    "source_rows",  # int: the values looked at
+)
+
 _MICROS = 1_000_000
 
 
 def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
     """The expectations for one recomputation of a gold table; `facts` holds FACTS."""
-    spec: GoldSpec | None = facts.get("spec")
+    spec: GoldSpec | FirstSeenSpec | None = facts.get("spec")
     name = f"gold.cloudtrail_{subject}"
+    if isinstance(spec, FirstSeenSpec):
+        return Suite(name=name, facts=FIRST_SEEN_FACTS, expectations=_first_seen(spec, facts))
     if spec is None:
         return Suite(name=name, facts=FACTS, expectations=())
     return Suite(name=name, facts=FACTS, expectations=(*_grain(spec), *_windows(spec), *_counts(spec, facts), *_OWN.get(subject, tuple)()))
@@ -78,6 +86,30 @@ def _counts(spec: GoldSpec, facts: Mapping[str, Any]) -> tuple[Any, ...]:
             expected=facts.get("expected_sum"),
             severity=CRITICAL,
             description=f"{spec.counts} adds up to the silver rows of these windows",
+        ),
+    )
+
+
+def _first_seen(spec: FirstSeenSpec, facts: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        *[
+            ExpectColumnToBePresent(columns=[name], severity=CRITICAL, description=f"every row has {name}")
+            for name in (*spec.grain, "first_event_at", "event_id", "_rid")
+        ],
+        ExpectKeyToBeUnique(columns=list(spec.grain), severity=CRITICAL, description="each kind has each value once"),
+        ExpectColumnToBeAmong(
+            columns=["kind"],
+            among=[kind for kind, _ in spec.kinds],
+            nullable=True,
+            severity=CRITICAL,
+            description="kind is a declared one",
+        ),
+        ExpectRowsToAddUpTo(
+            columns=["value"],
+            expression="count(*)",
+            expected=facts.get("expected_rows"),
+            severity=CRITICAL,
+            description="the rows are the values that were not known as early",
         ),
     )
 

@@ -69,10 +69,11 @@ def _holds_batch(settings: Settings, table: TableId, batch_id: str) -> bool:
 
 def replace_where(
     settings: Settings, table: TableId, rows: DataFrame, *, where: str, partition_by: str, partitions: Sequence[date], app: str,
-    transaction: int, note: Mapping[str, Any],
+    transaction: int | None, note: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Replace the rows for which `where` holds, in one commit that carries the transaction and the note, also when no row changes.
 
+    Without a transaction (None) the write happens whatever the table's log says.
     Those rows must be in `partitions`, which are written anew as one file each. Given a finer predicate, Delta does the same, but only
     after two more queries: one finds the files that hold such rows, the other rewrites them without.
     """
@@ -83,12 +84,46 @@ def replace_where(
         kept = read_table(rows.sparkSession, settings, table).where(f"{replaced} and not ({where})")
         rows = rows.unionByName(kept, allowMissingColumns=True).coalesce(1)
     writer = rows.write.format("delta").option("userMetadata", json.dumps(note)).partitionBy(partition_by)
-    writer = writer.option("txnAppId", app).option("txnVersion", transaction)
+    if transaction is not None:
+        writer = writer.option("txnAppId", app).option("txnVersion", transaction)
     with _alone(table):
         if exists:
             writer.mode("overwrite").option("replaceWhere", replaced).save(spark_location(settings, table))
         else:
             writer.mode("append").save(spark_location(settings, table))
+
+
+def merge_once(
+    settings: Settings, table: TableId, changes: DataFrame, *, key: Sequence[str], is_gone: str, app: str, transaction: int | None,
+    note: Mapping[str, Any], partition_by: str,
+) -> None:  # fmt: skip
+    """Make each row of `changes` the row of its key (where the boolean column `is_gone` holds: take the key's row out), in one commit.
+
+    The commit carries the note and, unless it is None, the transaction; also when nothing changes. A MERGE takes both from the session.
+    """
+    from delta.tables import DeltaTable
+
+    columns = [name for name in changes.columns if name != is_gone]
+    spark, values = changes.sparkSession, {name: f"new.`{name}`" for name in columns}
+    if lake_table(settings, table) is None:
+        rows = changes.where(f"not {is_gone}").select(columns)
+        append_once(settings, table, rows, app=app, transaction=transaction or 0, note=note, partition_by=partition_by)
+        return
+    session = {"commitInfo.userMetadata": json.dumps(note)}
+    if transaction is not None:
+        session |= {"write.txnAppId": app, "write.txnVersion": str(transaction)}
+    same = " and ".join(f"old.`{name}` = new.`{name}`" for name in key)
+    merge = DeltaTable.forPath(spark, spark_location(settings, table)).alias("old").merge(changes.alias("new"), same)
+    merge = merge.whenMatchedDelete(f"new.{is_gone}").whenMatchedUpdate(set=values)
+    merge = merge.whenNotMatchedInsert(f"not new.{is_gone}", values=values)
+    with _alone(table):
+        try:
+            for name, value in session.items():
+                spark.conf.set(f"spark.databricks.delta.{name}", value)
+            merge.execute()
+        finally:  # or the next write of this session would carry them
+            for name in session:
+                spark.conf.unset(f"spark.databricks.delta.{name}")
 
 
 @contextmanager

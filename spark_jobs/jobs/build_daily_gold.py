@@ -7,12 +7,14 @@ that it takes in, so that a batch that was stopped keeps its name until it is co
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from spark_jobs.io.delta_log import latest_version
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import check_gold_in_force, named_silver_version, silver_behind
 from spark_jobs.jobs.build_gold import build_batch
+from spark_jobs.jobs.first_seen import build_first_seen
 from spark_jobs.jobs.gold_batch import complete_books
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.jobs.run_layers import warm_up_gates
@@ -61,10 +63,14 @@ def daily_batch_id(run: Run, table: TableId) -> str:
 
 def _builders(run: Run, leases: Leases) -> dict[TableId, Callable[[], None]]:
     """For each daily table what brings it up to silver."""
+    pipeline = run.pipeline
     found: dict[TableId, Callable[[], None]] = {}
-    for spec in run.pipeline.gold_of("daily"):
-        table = run.pipeline.gold_table(spec)
-        found[table] = lambda table=table, spec=spec: build_batch(run, leases, daily_batch_id(run, table), (spec,))  # type: ignore[misc]
+    for spec in pipeline.gold_of("daily"):
+        batch_id = daily_batch_id(run, pipeline.gold_table(spec))
+        found[pipeline.gold_table(spec)] = partial(build_batch, run, leases, batch_id, (spec,))
+    if (seen := pipeline.first_seen) is not None:
+        batch_id = daily_batch_id(run, pipeline.gold_table(seen))
+        found[pipeline.gold_table(seen)] = partial(build_first_seen, run, leases, batch_id, seen)
     return found
 
 

@@ -62,12 +62,13 @@ class GoldBatch:
 
 
 def counted_by_commit(note: Mapping[str, Any]) -> dict[str, Any]:
-    """The note of a commit, with what a MERGE has written as the commit itself counted it, beside what was counted before it."""
-    metrics = note["metrics"]
-    if "numTargetRowsInserted" not in metrics:
+    """The note of a commit; where it says so, with what was written as the commit itself counted it, beside what was counted before."""
+    if note.get("counted_by") != "commit":
         return dict(note)
-    written = int(metrics["numTargetRowsInserted"]) + int(metrics.get("numTargetRowsUpdated", 0))
-    return {**note, "books": {**note["books"], "written": written}}
+    metrics = note["metrics"]
+    merged = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+    names = merged if merged[0] in metrics else ("numOutputRows",)
+    return {**note, "books": {**note["books"], "written": sum(int(metrics.get(name, 0)) for name in names)}}
 
 
 def complete_books(run: Run, table: TableId) -> None:

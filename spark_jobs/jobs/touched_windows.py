@@ -15,6 +15,7 @@ from spark_jobs.spec.windows import BUCKET_S, ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 DAY_S = 86_400
 
@@ -38,7 +39,7 @@ def touched_buckets(run: Run, since: int, version: int) -> list[int]:
     return [] if added is None else [row.bucket for row in added.select(_bucket(run).alias("bucket")).distinct().collect()]
 
 
-def added_events(run: Run, since: int, version: int, schema: str) -> DataFrame | None:
+def added_events(run: Run, since: int, version: int, schema: str | StructType) -> DataFrame | None:
     """The silver rows added after version `since` and up to `version`, in the columns of `schema`; None when there are none.
 
     Read from the added files themselves: a micro-batch can end inside a version. When silver's log no longer reaches back, all rows.

@@ -60,7 +60,27 @@ def assert_gold_is_a_batch_over_silver(stack: Stack, *cadences: Cadence, pending
             assert row["window_end"] - row["window_start"] == timedelta(seconds=spec.window.length_s)
             assert row["window_date"] == row["window_start"].date()
         rows += len(found)
+    if "daily" in cadences:
+        rows += _assert_first_seen(stack)
     return rows
+
+
+def _assert_first_seen(stack: Stack) -> int:
+    spec = stack.pipeline.first_seen
+    table = stack.pipeline.gold_table(spec)
+    version = named_silver_version(stack.settings, stack.pipeline, table)
+    assert version is not None, f"{table} was never computed"
+    events = stack.arrow(str(stack.pipeline.silver_table), version=version).to_pylist()
+    expected: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for event in sorted(events, key=lambda one: (one["event_time"], one["event_id"]), reverse=True):  # the first one writes last
+        shown = tuple(event[name] for name in ("event_time", "event_id", *spec.keeps))
+        expected |= {(kind, event[column]): shown for kind, column in spec.kinds if event[column] is not None}
+    published = stack.rows(str(table))
+    names = ("first_event_at", "event_id", *spec.keeps)
+    found = {(row["kind"], row["value"]): tuple(row[name] for name in names) for row in published}
+    assert len(found) == len(published), f"{table} holds a value twice"
+    assert found == expected, f"{table} differs in {sorted(map(str, found.items() ^ expected.items()))[:6]}"
+    return len(found)
 
 
 def _silver_at(stack: Stack, version: int) -> list[Row]:

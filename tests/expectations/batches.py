@@ -13,7 +13,7 @@ from expectations.gate import evaluate
 from expectations.suite import Suite
 from spark_jobs.spec.books import Books
 from spark_jobs.spec.gates import GatePolicy, Verdict
-from spark_jobs.spec.pipeline import GoldSpec
+from spark_jobs.spec.pipeline import FirstSeenSpec, GoldSpec
 from spark_jobs.spec.windows import WindowSpec
 
 FILE = "0123456789abcdef" * 2
@@ -167,3 +167,13 @@ def denied() -> Batch:
     group = {"account_id": "123456789012", "denied_count": 3}
     schema = "account_id string, principal_arn string, denied_count bigint"
     return _gold(spec, schema, [group | {"principal_arn": arn} for arn in ("arn:aws:iam::1:user/ana", "unknown")])
+
+
+def first_seen() -> Batch:
+    """Two new values of five looked at."""
+    spec = FirstSeenSpec("first_seen", (("principal", "principal_arn"), ("event_name", "event_name")), ("account_id", "_rid"))
+    event = {"first_event_at": NOON, "event_id": "0a1b2c3d-0000-4000-8000-000000000000", "account_id": "123456789012", "_rid": f"{FILE}:0"}
+    rows = tuple(event | {"kind": kind, "value": value} for kind, value in (("principal", "unknown"), ("event_name", "GetObject")))
+    books = Books(read=5, written=2, duplicate=3)
+    schema = "kind string, value string, first_event_at timestamp, event_id string, account_id string, _rid string"
+    return Batch("gold", "first_seen", schema, rows, {"spec": spec, "expected_rows": 2, "source_rows": 5, "books": books}, books)

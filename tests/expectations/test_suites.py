@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
-from batches import FILE, NOON, Batch, account_activity, activity, bronze, denied, principal_activity, silver
+from batches import FILE, NOON, Batch, account_activity, activity, bronze, denied, first_seen, principal_activity, silver
 from pyspark.sql import SparkSession
 
 from spark_jobs.spec.books import Books
 
 GOOD = {
     "bronze": bronze, "silver": silver, "activity_1h": activity, "principal_activity_1h": principal_activity, "denied_15m": denied,
-    "account_activity_1d": account_activity,
+    "account_activity_1d": account_activity, "first_seen": first_seen,
 }  # fmt: skip
 UPPER = FILE.upper()
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -106,10 +106,16 @@ PRINCIPAL_ACTIVITY = _of_any_gold_table(principal_activity()) | {
     for part in ("denied_count", "distinct_services", "distinct_source_addresses", "distinct_regions")
 }
 DENIED = _of_any_gold_table(denied())
+FIRST_SEEN = {
+    **{f"every row has {name}": first_seen().row(**{name: None}) for name in ("kind", "value", "first_event_at", "event_id", "_rid")},
+    "each kind has each value once": first_seen().row(kind="event_name", value="GetObject"),
+    "kind is a declared one": first_seen().row(kind="principals"),
+    "the rows are the values that were not known as early": first_seen().also(expected_rows=3),
+}
 
 BROKEN = {
     "bronze": BRONZE, "silver": SILVER, "activity_1h": ACTIVITY, "principal_activity_1h": PRINCIPAL_ACTIVITY, "denied_15m": DENIED,
-    "account_activity_1d": ACCOUNT_ACTIVITY,
+    "account_activity_1d": ACCOUNT_ACTIVITY, "first_seen": FIRST_SEEN,
 }  # fmt: skip
 CASES = [pytest.param(sentence, batch, id=f"{name}: {sentence}") for name, cases in BROKEN.items() for sentence, batch in cases.items()]
 

@@ -32,6 +32,7 @@ def test_one_batch_has_all_that_the_orders_are_compared_by(one_batch):
         "gold.cloudtrail_principal_activity_1h": 3,
         "gold.cloudtrail_denied_15m": 3,
         "gold.cloudtrail_account_activity_1d": 2,
+        "gold.cloudtrail_first_seen": 4,
     }
     assert one_batch["silver books"] | {"files_read": 0, "files_ok": 0} == {
         "read": 25, "written": 16, "quarantined": 3, "duplicate": 6, "held": 0, "files_read": 0, "files_ok": 0,

@@ -1,9 +1,16 @@
 """Daily gold: the same code as hourly gold at another cadence, which neither waits for the other."""
 
+import json
+
+import pytest
+
+from spark_jobs.io.delta_tables import merge_once
 from spark_jobs.io.work import unfinished_layers
+from spark_jobs.jobs import first_seen
 from spark_jobs.jobs.build_daily_gold import build_daily_gold
 from spark_jobs.jobs.gate import gate
 from spark_jobs.jobs.run import Run
+from spark_jobs.spec.errors import BooksUnbalanced
 from spark_jobs.spec.tables import DECISIONS
 from tests.builders.batch_over_silver import assert_gold_is_a_batch_over_silver
 from tests.builders.deliveries import FIRST, SECOND, deliver, text
@@ -66,3 +73,50 @@ def test_daily_tables_are_brought_up_by_the_daily_run_alone_and_a_stopped_batch_
         ("daily-00000001", "release", 17, 17),
     ]
     assert stack.daily()["tables"] == []
+
+
+SEEN = "gold.cloudtrail_first_seen"
+
+
+def test_history_that_arrives_later_moves_a_first_event_earlier_and_the_commit_counts_it(stack, spark):
+    def bring(number, *records):
+        deliver(stack.landing, {log_path(number): packed(document(records))})
+        stack.discover()
+        assert stack.run() is None
+        assert stack.daily()["stopped"] is None
+        assert_gold_is_a_batch_over_silver(stack, "hourly", "daily")
+        (books,) = [row for row in stack.rows("_ops.books") if row["table"] == SEEN and row["batch_id"] == f"daily-{number:08d}"]
+        return books["read"], books["written"], books["duplicate"]
+
+    def first(value):
+        (row,) = [row for row in stack.rows(SEEN) if row["value"] == value]
+        return f"{row['first_event_at']:%d %H:%M}", row["kind"], row["event_id"]
+
+    # Two events at one instant: the smaller event id is first, whichever comes first.
+    twins = sorted((text(1), text(2)), key=lambda one: json.loads(one)["eventID"])
+    assert bring(0, twins[1]) == (4, 4, 0)
+    assert first("GetObject") == ("01 12:30", "event_name", json.loads(twins[1])["eventID"])
+    assert bring(1, twins[0], text(3, eventTime="2024-05-01T12:30:16Z", userAgent="Boto3")) == (5, 5, 0)
+    assert first("GetObject")[2] == json.loads(twins[0])["eventID"]
+    # Later events of known values: a MERGE that changes nothing still names the silver version, and carries no file.
+    assert bring(2, text(4, eventTime="2024-05-02T00:00:00Z", userAgent=...)) == (3, 0, 3)
+    # History: all earlier, from an address never seen and in another account.
+    assert bring(3, text(5, eventTime="2019-01-01T00:00:00Z", sourceIPAddress="203.0.113.9")) == (4, 4, 0)
+    assert first("203.0.113.9")[:2] == ("01 00:00", "source_address")
+    assert first("GetObject")[:2] == ("01 00:00", "event_name")
+    assert not [
+        name for name in spark.conf.getAll if name.startswith(("spark.databricks.delta.write", "spark.databricks.delta.commitInfo"))
+    ]
+
+
+def test_a_merge_that_wrote_another_number_than_was_counted_fails_its_books(stack, monkeypatch):
+    deliver(stack.landing, FIRST)
+    stack.discover()
+    assert stack.run() is None
+
+    def loses_a_row(settings, table, changes, **how):
+        merge_once(settings, table, changes.limit(changes.count() - 1), **how)
+
+    monkeypatch.setattr(first_seen, "merge_once", loses_a_row)
+    with pytest.raises(BooksUnbalanced, match=f"{SEEN}: the books of batch daily-00000000 do not balance: 4 read ≠ 3 written"):
+        stack.daily()

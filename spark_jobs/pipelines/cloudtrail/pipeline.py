@@ -3,7 +3,7 @@
 Source of the layout: AWS CloudTrail User Guide, "Finding your CloudTrail log files" and "CloudTrail record contents" (1.11).
 """
 
-from spark_jobs.spec.pipeline import GoldSpec, Landing, Pipeline, SilverSpec
+from spark_jobs.spec.pipeline import FirstSeenSpec, GoldSpec, Landing, Pipeline, SilverSpec
 from spark_jobs.spec.windows import WindowSpec
 
 HOUR_S, DAY_S = 3600, 86_400
@@ -47,6 +47,16 @@ PIPELINE = Pipeline(
             grain=("account_id", "aws_region", "event_source"),
             cadence="daily",
         ),
+    ),
+    first_seen=FirstSeenSpec(
+        subject="first_seen",
+        kinds=(
+            ("principal", "principal_arn"),
+            ("source_address", "source_ip_address"),
+            ("user_agent", "user_agent"),
+            ("event_name", "event_name"),
+        ),
+        keeps=("account_id", "aws_region", "event_source", "_rid"),
     ),
     hourly_cron="10 * * * *",  # CloudTrail delivers within about 5 minutes of a call; 10 past gives the hour time to land
 )
