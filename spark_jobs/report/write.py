@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -61,6 +62,24 @@ def write_index(root: Path) -> None:
     runs = [json.loads(file.read_text(encoding="utf-8")) for file in files[:MOST_RUNS]]
     runs.sort(key=lambda run: (run["ran_at"] or "", run["folder"]), reverse=True)
     _write(root / "index.html", index_page(runs, max(0, len(files) - MOST_RUNS)))
+
+
+def remove_old_reports(settings: Settings, *, before: datetime) -> int:
+    """Remove the reports that were written before that time, and leave them out of the index. Returns how many.
+
+    A folder counts as a report when it holds a summary; anything else in the reports folder is left alone.
+    """
+    removed = 0
+    for summary in settings.reports_root.glob("*/*/summary.json"):
+        if summary.stat().st_mtime < before.timestamp():
+            for name in ("index.html", "report.json", "summary.json"):  # the summary last, so that a killed one is found again
+                (summary.parent / name).unlink(missing_ok=True)
+            with suppress(OSError):  # somebody has put a file of their own there
+                summary.parent.rmdir()
+            removed += 1
+    if removed:
+        write_index(settings.reports_root)
+    return removed
 
 
 def summary_of(facts: dict[str, Any], folder: str) -> dict[str, Any]:
