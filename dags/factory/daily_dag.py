@@ -10,7 +10,7 @@ from dags.factory.frame import pipeline_dag
 from dags.factory.held_dag import ask_decisions_task
 from dags.factory.pages import daily_page
 from dags.factory.spark_job import SparkJob
-from dags.factory.tasks import DAILY, RETRIES, answer_of, gate_task, report_task, spark_task
+from dags.factory.tasks import DAILY, RETRIES, answer_of, gate_task, java_options_of, report_task, said_by, spark_task
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import Settings, load_settings
 
@@ -29,7 +29,14 @@ def daily_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
         page=daily_page(pipeline),
         schedule=CronDataIntervalTimetable(pipeline.daily_cron, timezone="UTC"),
     ) as dag:
-        gold = _spark(pipeline, settings, "build_gold", job="build_daily_gold", doc="Brings the gold tables of days up to silver.")
+        gold = _spark(
+            pipeline,
+            settings,
+            "build_gold",
+            if_="has_gold_work",
+            job="build_daily_gold",
+            doc="Brings the gold tables of days up to silver.",
+        )
         tables = _spark(
             pipeline, settings, "check_tables", doc="The suites too dear for each batch: over whole tables.", trigger_rule="all_done"
         )
@@ -46,23 +53,18 @@ def daily_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
 
 
 def look_task(pipeline: Pipeline) -> Any:
-    """Skips `build_gold` alone when the gold tables of days are up to date. XCom: the answer, and `java_options` under its own key."""
+    """What the day has to do. XCom: has_tables, has_gold_work, java_options."""
 
-    @task.short_circuit(
-        task_id="look",
-        doc_md="Says, without a JVM, whether silver has what the gold tables of days do not name yet.",
-        ignore_downstream_trigger_rules=False,
-        **RETRIES,
+    @task(
+        task_id="look", doc_md="Says, without a JVM, whether there are tables, and whether gold's tables of days lack anything.", **RETRIES
     )
-    def look(run_id: Any = None, ti: Any = None) -> dict[str, Any]:
-        said = answer_of(pipeline, "look", run_id)
-        ti.xcom_push(key="java_options", value=said["java_options"])
-        return said if said["has_gold_work"] else {}
+    def look(run_id: Any = None) -> dict[str, Any]:
+        return answer_of(pipeline, "look", run_id)
 
     return look()
 
 
-def _spark(pipeline: Pipeline, settings: Settings, task_id: str, **how: Any) -> SparkJob:
-    """A Spark task of the day. Its Java options have a key of their own, since the answer of a look that found nothing is empty."""
-    options = "{{ ti.xcom_pull(task_ids='look', key='java_options') or '' }}"
-    return spark_task(pipeline, settings, task_id=task_id, priority=DAILY, java_options=options, **how)
+def _spark(pipeline: Pipeline, settings: Settings, task_id: str, *, if_: str = "has_tables", **how: Any) -> SparkJob:
+    return spark_task(
+        pipeline, settings, task_id=task_id, priority=DAILY, java_options=java_options_of("look"), runs_if=said_by("look", if_), **how
+    )

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dags.factory.commands import last_answer
 
@@ -16,9 +16,20 @@ NOT_HEALED_BY_TIME = frozenset({2, 4, 5})
 
 
 class SparkJob(SparkSubmitOperator):
-    """Runs one job by `spark-submit`; a non-zero exit becomes its sentence, and is retried only where that can help."""
+    """Runs one job by `spark-submit`; a non-zero exit becomes its sentence, and is retried only where that can help.
 
-    def execute(self, context: Any) -> None:
+    XCom: the job's answer. `runs_if` is a template: rendered to anything but True the task is skipped, and no JVM is started.
+    """
+
+    template_fields = (*SparkSubmitOperator.template_fields, "runs_if")
+
+    def __init__(self, *, runs_if: str = "True", **how: Any) -> None:
+        super().__init__(**how)
+        self.runs_if = runs_if
+
+    def execute(self, context: Any) -> dict[str, Any] | None:  # type: ignore[override]  # the provider's own is typed as answering nothing
+        if self.runs_if != "True":
+            raise AirflowSkipException(f"{self.task_id} has nothing to do; the first task of the run says why.")
         try:
             super().execute(context)
         except AirflowException as fault:
@@ -26,6 +37,7 @@ class SparkJob(SparkSubmitOperator):
             if found is None:
                 raise
             raise said_fault(self.task_id, int(found[1]), _sentence(str(fault).splitlines()[1:])) from None
+        return last_answer(list(self._hook._last_submit_log_lines)) if self._hook else None
 
 
 def _sentence(log_tail: list[str]) -> str:

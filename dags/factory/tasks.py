@@ -32,7 +32,12 @@ NO_RETRIES: dict[str, Any] = {"retries": 0}  # the same rows get the same verdic
 
 def java_options_of(task_id: str) -> str:
     """The template for the driver's Java options, which that task has said in its answer: they fit the size of the work."""
-    return f"{{{{ ti.xcom_pull(task_ids='{task_id}')['java_options'] }}}}"
+    return said_by(task_id, "java_options")
+
+
+def said_by(task_id: str, name: str) -> str:
+    """The template for one value of a task's answer; empty where the task gave none, so that what runs after its failure can."""
+    return f"{{{{ (ti.xcom_pull(task_ids='{task_id}') or {{}}).get('{name}', '') }}}}"
 
 
 def answer_of(pipeline: Pipeline, job: str, run_id: str, options: Sequence[str] = ()) -> dict[str, Any]:
