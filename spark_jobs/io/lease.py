@@ -3,6 +3,9 @@
 A lease is a row of small objects, `<lake>/_leases/<table>/<epoch>`: the highest epoch is the holder's. Taking a lease creates the next
 epoch exclusively (O_EXCL on a disk, If-None-Match on an object store), so that of two takers exactly one succeeds. A holder whose
 process is gone (same host) or that has not renewed for the lease's life may be overtaken; it notices at its next check.
+
+Live writers go before backfills: one that finds a backfill at work waits for its turn and leaves a mark; the backfill looks for
+marks between its pieces of work and steps back.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ from types import TracebackType
 import psutil
 
 from spark_jobs.io.lake import storage
+from spark_jobs.io.waiting_mark import WaitingMark, owners_waiting
 from spark_jobs.spec.errors import LeaseHeld, LeaseLost
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
 
+LOOK_EVERY_S = 0.5  # how soon a waiting writer takes a lease that became free
 KEPT_EPOCHS = 5  # older ones are of interest to nobody; a few show who wrote lately
 
 
@@ -38,6 +43,7 @@ class Holder:
     process_started: float
     renewed_at: float
     released: bool = False
+    yields: bool = False  # a backfill: live writers wait for it to step back
 
     def is_gone(self) -> bool:
         """True when the holder's process ran on this host and does not exist any more."""
@@ -53,36 +59,57 @@ class Holder:
         return f"{self.owner} (process {self.pid} on {self.host}, last sign of life {at} UTC)"
 
 
-def _myself(owner: str) -> Holder:
-    return Holder(owner, socket.gethostname(), os.getpid(), psutil.Process().create_time(), time.time())
+def _myself(owner: str, yields: bool) -> Holder:
+    return Holder(owner, socket.gethostname(), os.getpid(), psutil.Process().create_time(), time.time(), yields=yields)
 
 
 class Lease:
     """The lease of one table, taken by `take`, given back by `release`."""
 
-    def __init__(self, settings: Settings, table: TableId, owner: str) -> None:
+    def __init__(self, settings: Settings, table: TableId, owner: str, *, yields: bool = False) -> None:
         self._fs, root = storage(settings.lake_root)
         self._folder = f"{root}/_leases/{table}"
         self._ttl_s = settings.lease_ttl_s
+        self._wait_s = 0 if yields else settings.lease_wait_s
+        self._wait_for_backfill_s = 0 if yields else max(settings.lease_wait_s, settings.backfill_wait_s)
         self.table = table
-        self._me = _myself(owner)
+        self._me = _myself(owner, yields)
         self.epoch = 0
 
-    def take(self) -> None:
-        """Become the one writer. Raises LeaseHeld, naming the holder, when another writer is alive."""
+    def take(self, meanwhile: Callable[[str], None] = lambda _: None) -> None:
+        """Become the one writer. Raises LeaseHeld, naming the holder, when another writer is alive.
+
+        A live writer waits for a backfill to step back (`backfill_wait_s`), for any other as long as `lease_wait_s` says, by default not
+        at all. `meanwhile` is called with a sentence at every look.
+        """
+        began = time.monotonic()
+        with WaitingMark(self._fs, self._folder, self._me.owner) as mark:
+            while (holder := self._take_or_see()) is not None:
+                if time.monotonic() - began >= (self._wait_for_backfill_s if holder.yields else self._wait_s):
+                    raise LeaseHeld(
+                        f"{self.table} is being written by {holder}. Only one writer at a time: wait until it ends, or stop it; "
+                        f"its lease lapses {self._ttl_s} s after its last sign of life."
+                    )
+                mark.renew()
+                meanwhile(f"{self.table} is being written by {holder}; waiting for it.")
+                time.sleep(LOOK_EVERY_S)
+
+    def waiting(self) -> list[str]:
+        """The owners of live writers that wait for this table."""
+        return owners_waiting(self._fs, self._folder)
+
+    def _take_or_see(self) -> Holder | None:
+        """None when the lease was taken, else who holds it."""
         epoch, holder = self._latest()
         if holder is not None and self._is_alive(holder):
-            raise LeaseHeld(
-                f"{self.table} is being written by {holder}. Only one writer at a time: wait until it ends, or stop it; "
-                f"its lease lapses {self._ttl_s} s after its last sign of life."
-            )
+            return holder
         self._me = replace(self._me, renewed_at=time.time())
         self._fs.makedirs(self._folder, exist_ok=True)
         try:
             with self._fs.open(self._path(epoch + 1), "xb") as file:
                 file.write(json.dumps(asdict(self._me)).encode())
-        except FileExistsError:
-            raise LeaseHeld(f"{self.table} was taken by another writer at this very moment; run again when it has ended.") from None
+        except FileExistsError:  # taken by another one at this very moment
+            return self._take_or_see()
         except OSError:  # the disk is full: an epoch without a holder would keep everybody out until it lapses
             with suppress(OSError):
                 self._fs.rm_file(self._path(epoch + 1))
@@ -91,6 +118,7 @@ class Lease:
         for old in range(max(1, epoch - 2 * KEPT_EPOCHS), epoch + 1 - KEPT_EPOCHS):
             if self._fs.exists(self._path(old)):
                 self._fs.rm_file(self._path(old))
+        return None
 
     def holder(self) -> Holder | None:
         """Who holds the lease now; None when nobody alive does."""
@@ -151,10 +179,14 @@ class Lease:
 class Leases:
     """The leases of several tables, held together and renewed in the background: `with Leases(...) as leases`."""
 
-    def __init__(self, settings: Settings, tables: Sequence[TableId], owner: str, on_lost: Callable[[LeaseLost], None] | None = None):
+    def __init__(
+        self, settings: Settings, tables: Sequence[TableId], owner: str, on_lost: Callable[[LeaseLost], None] | None = None, *,
+        yields: bool = False, say: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         self._leases = [
-            Lease(settings, table, owner) for table in sorted(tables, key=str)
+            Lease(settings, table, owner, yields=yields) for table in sorted(tables, key=str)
         ]  # one order, so that two takers never wait in a ring
+        self._say = say
         self._every_s = settings.lease_ttl_s / 4
         self._done = threading.Event()
         self._on_lost = on_lost
@@ -162,9 +194,18 @@ class Leases:
 
     def __enter__(self) -> Leases:
         taken: list[Lease] = []
+        said: set[TableId] = set()
+
+        def meanwhile(sentence: str) -> None:
+            if lease.table not in said:
+                said.add(lease.table)
+                self._say(sentence)
+            for held in taken:
+                held.renew()
+
         try:
             for lease in self._leases:
-                lease.take()
+                lease.take(meanwhile)
                 taken.append(lease)
         except BaseException:
             for lease in taken:

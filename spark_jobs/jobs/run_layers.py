@@ -53,7 +53,7 @@ def _run_in_turn(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
         if not _has_source(run, layer):
             run.say(f"{layer}: its source {_source(run.pipeline, layer)} has no data yet.")
             continue
-        with Leases(run.settings, run.pipeline.tables(layer), run.run_id) as leases:
+        with Leases(run.settings, run.pipeline.tables(layer), run.run_id, yields=bool(run.backfill_id), say=run.say) as leases:
             _start(layer)(run, leases).wait()
         done.append(layer)
 
@@ -65,7 +65,7 @@ def _run_together(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
         signal.signal(number, lambda *_: ending.set())
     tables = [table for layer in layers for table in run.pipeline.tables(layer)]
     queries: list[LayerQuery] = []
-    with Leases(run.settings, tables, run.run_id) as leases:
+    with Leases(run.settings, tables, run.run_id, yields=bool(run.backfill_id), say=run.say) as leases:
         try:
             while not ending.is_set():
                 for layer in layers:

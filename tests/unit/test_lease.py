@@ -108,6 +108,44 @@ def test_when_one_of_several_leases_is_held_none_is_kept(settings):
     Lease(settings, other, "next").take()
 
 
+def test_a_live_writer_waits_for_a_backfill_which_sees_it_and_steps_back(settings):
+    backfill, live = Lease(settings, TABLE, "backfill bf_1", yields=True), Lease(settings, TABLE, "hourly")
+    backfill.take()
+    assert backfill.waiting() == []
+    said = []
+    taker = threading.Thread(target=live.take, args=(said.append,))
+    taker.start()
+    while not backfill.waiting():
+        time.sleep(0.02)
+    assert backfill.waiting() == ["hourly"]
+    backfill.release()
+    taker.join()
+    assert live.epoch == 2 and "backfill bf_1" in said[0]
+    assert backfill.waiting() == []
+    with pytest.raises(LeaseHeld, match="is being written by hourly"):  # a backfill never waits with a live writer's patience
+        Lease(settings, TABLE, "backfill bf_2", yields=True).take()
+
+
+def test_patience_ends_with_a_sentence_and_what_was_taken_is_given_back(tmp_path):
+    settings = load_settings(lake=str(tmp_path / "lake"), lease_ttl_s=5, lease_wait_s=2)
+    other = TableId("silver", "a_events")
+    Lease(settings, TABLE, "busy").take()
+    with pytest.raises(LeaseHeld, match="is being written by busy"), Leases(settings, [other, TABLE], "patient", say=print):
+        pass
+    first = json.loads((tmp_path / "lake/_leases/silver.a_events/00000001").read_text())
+    assert first["released"] and not list((tmp_path / "lake/_leases").rglob("waiting.*"))
+
+
+def test_the_mark_of_a_writer_that_is_gone_holds_nobody_back(settings, tmp_path):
+    backfill = Lease(settings, TABLE, "backfill", yields=True)
+    backfill.take()
+    mark = tmp_path / "lake/_leases/silver.x_events/waiting.host.1"
+    mark.write_text(json.dumps({"owner": "killed", "at": time.time() - 60}))
+    assert backfill.waiting() == []
+    mark.write_text(json.dumps({"owner": "alive", "at": time.time()}))
+    assert backfill.waiting() == ["alive"]
+
+
 def _holder(tmp_path, epoch):
     return json.loads((tmp_path / "lake/_leases/silver.x_events" / f"{epoch:08d}").read_text())
 
