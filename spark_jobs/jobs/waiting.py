@@ -33,10 +33,11 @@ def _one(run: Run, views: LakeViews, table: str, batch: str) -> dict[str, Any]:
     is_waiting = found["state"] in UNDECIDED
     sentence = f"{table} {batch} is {found['state']}" + (f", decided by {found['who']}." if found["who"] else ".")
     options = decisions_open_for(found) if is_waiting else ()
+    choices = {option: NEXT[found["state"], option].replace("the next run", "this run") for option in options}
     return {
         "is_waiting": is_waiting, "state": found["state"], "options": list(options), "sentence": sentence,
         "subject": f"Publish {found['rows']:,} rows of {table} in spite of the gate? ({found['state']} batch {batch})",
-        "markdown": describe_batch(views, found, {option: NEXT[found["state"], option] for option in options}),
+        "markdown": describe_batch(views, found, choices),
         "java_options": archive_options(run.settings, small=(found["rows"] or 0) < SMALL_ROWS),
     }  # fmt: skip
 

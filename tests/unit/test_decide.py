@@ -78,7 +78,7 @@ def test_what_a_person_is_shown_names_what_failed_and_masks_the_data(tmp_path):
     assert "4 rows" in page and "4 rows" in said["subject"]
     assert '"principal_arn": "xxx:xxx:xxx::0:xxxx/xxxxx"' in page
     assert "Alice" not in page
-    assert "**Release**: the next run publishes its rows" in page and "**Reject**" in page
+    assert "**Release**: this run publishes its rows" in page and "**Reject**" in page
     assert said["java_options"]
 
 
