@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from spark_jobs.io.backfill_store import BackfillStore
+from spark_jobs.io.java_options import archive_options
 from spark_jobs.io.throughput import Throughput, throughput
 from spark_jobs.jobs.backfill_contents import Contents, changing_days, contents, rows_by_day, source_folder
 from spark_jobs.jobs.backfill_page import plan_page, plan_sentence
@@ -93,7 +94,7 @@ def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     run.say(plan_sentence(row))
     return {
         "backfill_id": row["backfill_id"], "chunks": row["chunks"], "sentence": plan_sentence(row), "markdown": plan_page(row),
-        "plan": json.loads(row["plan"]),
+        "plan": json.loads(row["plan"]), "java_options": archive_options(run.settings, small=False),
     }  # fmt: skip
 
 
