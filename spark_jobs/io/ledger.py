@@ -43,12 +43,17 @@ class Discovered:
     refused: tuple[str, ...] = ()  # folders that this user may not list
 
 
-def discover(settings: Settings, pipeline: Pipeline, run_id: str, now: datetime, *, sweep: bool | None = None) -> Discovered:
-    """List the landing folder and enter what is new. Lists only the newest date prefixes unless a sweep is due (or asked for)."""
+def discover(
+    settings: Settings, pipeline: Pipeline, run_id: str, now: datetime, *, sweep: bool | None = None, only: tuple[date, date] | None = None
+) -> Discovered:
+    """List the landing folder and enter what is new.
+
+    Lists only the newest date prefixes unless a sweep is due (or asked for); with `only`, nothing but the prefixes of those dates.
+    """
     ops = Ops(settings)
     folder = LandingFolder(settings.landing_root)
-    sweeping = _sweep_is_due(ops, settings, pipeline, now) if sweep is None else sweep
-    objects = list(folder.everything() if sweeping else folder.newest(settings.recent_dates))
+    sweeping = only is None and (_sweep_is_due(ops, settings, pipeline, now) if sweep is None else sweep)
+    objects = list(folder.dated(*only) if only else folder.everything() if sweeping else folder.newest(settings.recent_dates))
     # When everything was listed, an object may be of any date; else only rows of the dates that were listed can be the same object.
     dates = None if sweeping else {found.prefix_date for found in objects}
     # The newest dates first, and what has no date with them: history that a sweep brings stands behind what has landed lately.

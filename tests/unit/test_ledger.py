@@ -97,6 +97,15 @@ def test_a_sweep_brings_what_the_hourly_look_does_not_see(settings, landing):
     assert (daily.swept, daily.new) == (True, 1)
 
 
+def test_a_look_at_some_dates_lists_nothing_else_and_counts_as_no_sweep(settings, landing):
+    for day in range(1, 7):
+        put(landing, f"A/CloudTrail/r/2024/05/{day:02d}/a.json.gz")
+    found = discover(settings, PIPELINE, "r1", NOW, only=(date(2024, 5, 2), date(2024, 5, 3)))
+    assert (found.listed, found.new, found.swept) == (2, 2, False)
+    assert sorted(row["prefix_date"].day for row in rows(settings)) == [2, 3]
+    assert discover(settings, PIPELINE, "r2", NOW).swept, "the daily sweep is still due"
+
+
 def test_a_sweep_enters_the_newest_dates_first(settings, landing):
     """Else months of history would stand in front of what has landed in the last hour."""
     for day in ("2023/05/01", "2024/01/02", "2023/06/01", "2024/01/01"):
