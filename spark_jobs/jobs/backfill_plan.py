@@ -60,6 +60,7 @@ def _details(run: Run, request: BackfillRequest, found: Contents, measured: Thro
     estimated = round(sum(found.bytes.values()) * measured.records_per_byte)
     return {
         "request": request.as_plan(),
+        "planned_at": run.clock().isoformat(),
         "root": source_folder(run.settings, request).root if request.what == "load" else "",
         "days": [
             {

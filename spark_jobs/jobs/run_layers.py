@@ -29,7 +29,7 @@ def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
     stopped = None
     try:
         if run.trigger.ends:
-            _run_in_turn(run, layers, done)
+            run_in_turn(run, layers, done)
         else:
             _run_together(run, layers, done)
     except GateStopped as stop:
@@ -48,7 +48,8 @@ def _job(run: Run, layers: Sequence[Layer]) -> str:
     return "run_layers" if len(layers) > 1 else {"bronze": "ingest_bronze", "silver": "build_silver", "gold": "build_gold"}[layers[0]]
 
 
-def _run_in_turn(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
+def run_in_turn(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
+    """One layer after the other, each under its tables' leases; `done` gets those that came through."""
     for layer in layers:
         if not _has_source(run, layer):
             run.say(f"{layer}: its source {_source(run.pipeline, layer)} has no data yet.")
