@@ -27,7 +27,8 @@ def dag_page(pipeline: Pipeline, settings: Settings) -> str:
 
 {pipeline.description}
 
-A run takes whatever has landed and is not read yet; the data interval names the run, it does not cut data.
+A run takes whatever has landed and is not read yet; the data interval names the run, it does not cut data. (A run of Airflow's own
+*Backfill* lists only the date prefixes of its interval; `{pipeline.name}_backfill` is for more than a gap, and its page says which to use.)
 Running it twice changes nothing. Owner: **{pipeline.owner}**. Shape: `{settings.shape}`.
 
 | layer | table | one row is | key |

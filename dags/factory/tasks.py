@@ -52,11 +52,20 @@ def discover_task(pipeline: Pipeline) -> Any:
     """List the landing folder; when there is nothing to do, skip all but the report. XCom: what discover said."""
 
     @task.short_circuit(task_id="discover", doc_md="Lists what has landed and enters it in the file ledger, without a JVM.", **RETRIES)
-    def discover(run_id: Any = None, params: Any = None) -> dict[str, Any]:
-        said = answer_of(pipeline, "discover", run_id, ["--sweep"] if params and params.get("sweep") else [])
+    def discover(run_id: Any = None, params: Any = None, dag_run: Any = None) -> dict[str, Any]:
+        options = ["--sweep"] if params and params.get("sweep") else []
+        if dag_run is not None and dag_run.run_type == "backfill":
+            options = _dates_of(dag_run)
+        said = answer_of(pipeline, "discover", run_id, options)
         return said if said["has_work"] else {}
 
     return discover()
+
+
+def _dates_of(dag_run: Any) -> list[str]:
+    """Of a run of Airflow's own backfill: the date prefixes that its interval touches, and no others."""
+    last_moment = dag_run.data_interval_end - timedelta(microseconds=1)
+    return [f"--from={dag_run.data_interval_start:%Y-%m-%d}", f"--to={last_moment:%Y-%m-%d}"]
 
 
 def spark_arguments(

@@ -25,8 +25,8 @@ class _DiscoverSaid:
     @staticmethod
     def xcom_pull(task_ids):
         options = "-XX:SharedArchiveFile=/state/java/driver.jsa -Xshare:auto -XX:+UseSerialGC"
-        assert task_ids in ("discover", "look", "show_batch")
-        return {"java_options": options, "has_tables": True, "has_gold_work": True}
+        assert task_ids in ("discover", "look", "show_batch", "plan")
+        return {"java_options": options, "has_tables": True, "has_gold_work": True, "backfill_id": "bf_0123456789ab"}
 
 
 def rendered(task: SparkSubmitOperator, params: dict) -> str:
@@ -42,9 +42,17 @@ def rendered(task: SparkSubmitOperator, params: dict) -> str:
     return text.replace(home, "<home>").replace(str(PROJECT), "<project>") + "\n"
 
 
+def of_one(task):
+    """A mapped task as its one instance for the arguments of chunk 7."""
+    if not task.is_mapped:
+        return task
+    arguments = ["--pipeline", "cloudtrail", "--run-id", RUN_ID, "--backfill", "bf_0123456789ab", "--chunk", "7"]
+    return task.unmap({"application_args": arguments})
+
+
 def compare(dag, folder, **params):
     """Each Spark task of the DAG is submitted as its file in the folder says."""
-    found = {task.task_id: rendered(task, params) for task in dag.tasks if isinstance(task, SparkSubmitOperator)}
+    found = {task.task_id: rendered(of_one(task), params) for task in dag.tasks if issubclass(task.operator_class, SparkSubmitOperator)}
     assert found
     for name, command in found.items():
         golden = folder / f"{name}.txt"
@@ -62,6 +70,12 @@ def test_the_days_spark_submit_commands_are_the_reviewed_ones():
     from dags.factory.daily_dag import daily_dag
 
     compare(daily_dag(PIPELINE), GOLDEN / "daily")
+
+
+def test_a_backfills_spark_submit_commands_are_the_reviewed_ones():
+    from dags.factory.backfill_dag import backfill_dag
+
+    compare(backfill_dag(PIPELINE), GOLDEN / "backfill")
 
 
 @pytest.mark.parametrize("table", [PIPELINE.silver_table, *PIPELINE.gold_tables_of("daily")[:1]], ids=lambda table: table.layer)

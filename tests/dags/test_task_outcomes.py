@@ -6,6 +6,7 @@ The commands are real processes: small programs that answer as the jobs do.
 import json
 import sys
 from collections import defaultdict
+from datetime import UTC, datetime
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -100,6 +101,20 @@ def test_a_run_triggered_with_sweep_lists_everything(dag, answers, monkeypatch, 
     call(dag, "discover", params=params)
     assert asked == [options]
     assert dag.params["sweep"] is False, "the schedule does not sweep; discover does it by itself once a day"
+
+
+@pytest.mark.parametrize(
+    ("end", "last"), [(datetime(2024, 5, 1, 13, 10, tzinfo=UTC), "2024-05-01"), (datetime(2024, 5, 2, tzinfo=UTC), "2024-05-01")]
+)
+def test_a_run_of_airflows_own_backfill_lists_only_the_dates_of_its_interval(dag, answers, monkeypatch, end, last):
+    class BackfillRun:
+        run_type, data_interval_start, data_interval_end = "backfill", datetime(2024, 4, 30, 23, 10, tzinfo=UTC), end
+
+    answers({"has_work": False, "java_options": "", "sentence": ""})
+    given, asked = tasks.job_command, []
+    monkeypatch.setattr(tasks, "job_command", lambda job, **arguments: asked.append(arguments["options"]) or given(job, **arguments))
+    call(dag, "discover", params={"sweep": False}, dag_run=BackfillRun)
+    assert asked == [["--from=2024-04-30", f"--to={last}"]]
 
 
 def test_discover_with_work_hands_on_the_java_options(dag, answers):
