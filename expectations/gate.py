@@ -27,8 +27,9 @@ def evaluate(
     batch_id: str,
     books: Books | None,
     facts: Mapping[str, Any],
+    is_published: bool = False,
 ) -> Verdict:
-    """Validate a frame, which the caller has persisted, against its suite.
+    """Validate a frame, which the caller has persisted, against its suite. `is_published`: it is a table as it stands, not a batch.
 
     Each failed expectation has the consequence that the policy gives its severity; the strictest one is the outcome. Whatever keeps
     an expectation from being evaluated means `stop`: an empty suite, a missing fact or column, an exception, fewer results than
@@ -46,7 +47,8 @@ def evaluate(
         else:
             reasons = _gaps(checks, suite, books, facts)
     outcome, said = _outcome(checks, policy, reasons)
-    return Verdict(table, batch_id, suite.name, outcome, _sentence(table, batch_id, outcome, said, checks), checks)
+    sentence = _sentence(table, batch_id, outcome, said, checks, is_published=is_published)
+    return Verdict(table, batch_id, suite.name, outcome, sentence, checks)
 
 
 def warm_up() -> threading.Thread:
@@ -105,7 +107,7 @@ def _outcome(checks: tuple[CheckResult, ...], policy: GatePolicy, reasons: list[
     return (failed[0][0] if failed else "pass"), said
 
 
-def _sentence(table: str, batch_id: str, outcome: Outcome, said: list[str], checks: tuple[CheckResult, ...]) -> str:
+def _sentence(table: str, batch_id: str, outcome: Outcome, said: list[str], checks: tuple[CheckResult, ...], *, is_published: bool) -> str:
     what = f"{table} {batch_id}"
     if not said:
         return f"{what}: passed, {len(checks)} of {len(checks)} expectations hold."
@@ -116,6 +118,10 @@ def _sentence(table: str, batch_id: str, outcome: Outcome, said: list[str], chec
         "hold": f"Its rows wait in {table}_held. {_DECIDE}.",
         "stop": f"Nothing was committed. {_DECIDE}, or mend the cause and run again.",
     }[outcome]
+    if is_published and outcome != "pass":
+        follows = "The table stands as it is: nothing was changed by this."
+        if outcome == "stop":
+            follows += " `assay where` follows one record; a backfill (recompute, replay) mends what can be computed again."
     verb = {"pass": "passed", "warn": "warned", "hold": "held", "stop": "stopped"}[outcome]
     return f"{what}: {verb}. Not as expected: {'; '.join(said[:_SHOWN])}{more}. {follows}"
 

@@ -38,6 +38,25 @@ class ExpectFigureToBeAtMost(AuditExpectation):
         return self.found(metrics, unexpected=0 if within else 1, observed=f"{self.counted}, at most {self.limit}")
 
 
+class ExpectFigureToBeWithin(AuditExpectation):
+    """A figure lies in a band. Where there is too little to judge by, `not_judged` says why, and it passes with that as what was seen."""
+
+    counted: int | None
+    low: int | None
+    high: int | None
+    not_judged: str = ""
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count",)
+    success_keys: ClassVar[tuple[str, ...]] = ("counted", "low", "high", "not_judged")
+
+    def _validate(self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None) -> dict[str, Any]:
+        if self.not_judged and self.counted is not None:
+            return self.found(metrics, unexpected=0, observed=f"{self.counted}; not judged: {self.not_judged}")
+        known = self.counted is not None and self.low is not None and self.high is not None
+        within = known and self.low <= self.counted <= self.high  # type: ignore[operator]  # known
+        return self.found(metrics, unexpected=0 if within else 1, observed=f"{self.counted}, expected {self.low} to {self.high}")
+
+
 class ExpectRowsToAddUpTo(AuditExpectation):
     """A SQL aggregate over the rows equals a figure that was counted elsewhere."""
 

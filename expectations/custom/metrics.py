@@ -109,6 +109,39 @@ class KeyRepeatsSample(TableMetricProvider):
         return _sample(_repeated(execution_engine.get_domain_records(metric_domain_kwargs), key), key)
 
 
+class KeyHashesWithin(TableMetricProvider):
+    """The number of distinct 64-bit hashes of the key columns that an expectation compares with those of a wider key."""
+
+    metric_name = "key.hashes.within"
+    value_keys = ("key",)
+
+    @_aggregate
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
+        return F.count_distinct(F.xxhash64(*metric_value_kwargs["key"])), metric_domain_kwargs, {}
+
+
+class KeyDivided(TableMetricProvider):
+    """How many values of the key stand beside more than one value of the other columns: compares the values themselves."""
+
+    metric_name = "key.divided"
+    value_keys = ("key", "columns")
+
+    @_value
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> int:
+        return _divided(execution_engine, metric_domain_kwargs, metric_value_kwargs).count()
+
+
+class KeyDividedSample(TableMetricProvider):
+    """At most SAMPLE_ROWS of those values."""
+
+    metric_name = "key.divided.sample"
+    value_keys = ("key", "columns")
+
+    @_value
+    def _spark(cls, execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
+        return _sample(_divided(execution_engine, metric_domain_kwargs, metric_value_kwargs), metric_value_kwargs["key"])
+
+
 class FileRows(TableMetricProvider):
     """Per file id: number of rows, smallest and largest record index. Rows without a file id belong to none."""
 
@@ -124,6 +157,11 @@ class FileRows(TableMetricProvider):
 
 def _repeated(rows: DataFrame, key: list[str]) -> DataFrame:
     return rows.groupBy(*key).count().where("count > 1")
+
+
+def _divided(execution_engine: Any, metric_domain_kwargs: Any, metric_value_kwargs: Any) -> DataFrame:
+    rows = execution_engine.get_domain_records(metric_domain_kwargs).select(*metric_value_kwargs["columns"]).distinct()
+    return _repeated(rows, metric_value_kwargs["key"])
 
 
 def _sample(rows: DataFrame, columns: list[str]) -> list[list[str | None]]:

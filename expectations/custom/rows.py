@@ -78,5 +78,21 @@ class ExpectKeyToBeUnique(AuditExpectation):
         return self.found(metrics, unexpected=repeats, observed=f"{repeats} of {rows} rows repeat a key")
 
 
+class ExpectKeyToStandInOnePlace(AuditExpectation):
+    """No value of `key` stands beside two values of the other columns: the same key under two dates is two keys to a table of dates."""
+
+    key: list[str]
+    columns: list[str]  # the key and the columns that must be one for each key
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count", "key.hashes", "key.hashes.within")
+    success_keys: ClassVar[tuple[str, ...]] = ("key", "columns")
+    sample_metric: ClassVar[str] = "key.divided.sample"
+    exact_metric: ClassVar[str] = "key.divided"
+
+    def _validate(self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None) -> dict[str, Any]:
+        divided = metrics.get("key.divided", metrics["key.hashes"] - metrics["key.hashes.within"])
+        return self.found(metrics, unexpected=divided, observed=f"{divided} keys stand in more than one place")
+
+
 def _or_null(values: dict[str, Any], condition: str) -> str:
     return f"{values['columns'][0]} is null or {condition}" if values.get("nullable") else condition

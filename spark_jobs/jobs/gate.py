@@ -13,6 +13,7 @@ from spark_jobs.spec.errors import BooksUnbalanced, GateStopped
 from spark_jobs.spec.gates import OUTCOMES
 from spark_jobs.spec.tables import BOOKS, LAYERS, VERDICTS
 
+TABLES = "tables"  # beside the layers: what `check_tables` says about whole tables
 _BOOKS = ["table", "batch_id", "outcome", "decision", "is_balanced", "finished_at", *TERMS]
 _VERDICTS = ["table", "batch_id", "outcome", "sentence", "evaluated_at"]
 
@@ -20,6 +21,7 @@ _VERDICTS = ["table", "batch_id", "outcome", "sentence", "evaluated_at"]
 def gate(run: Run, layer: str) -> dict[str, Any]:
     """The strictest outcome of the layer's batches in this run: `outcome`, `sentence`, and the `tables` this run published to.
 
+    `tables` are the suites over whole tables, which have verdicts and no books: they change nothing.
     `none` when the run wrote no batch of the layer. A batch with rows but without a verdict is `stop`: nobody vouched for it.
     Raises BooksUnbalanced when a batch's terms do not add up.
     """
@@ -30,13 +32,20 @@ def gate(run: Run, layer: str) -> dict[str, Any]:
     }
     said: list[tuple[str, str]] = []
     for key in sorted(books.keys() | verdicts.keys()):
-        said.append(_judged(key, books.get(key), verdicts.get(key), gates=run.settings.gates))
+        if layer == TABLES:
+            said.append((verdicts[key]["outcome"], verdicts[key]["sentence"]))
+        else:
+            said.append(_judged(key, books.get(key), verdicts.get(key), gates=run.settings.gates))
     published = sorted({row["table"] for row in books.values() if row["written"]})
+    if not said and layer == TABLES:
+        return {"outcome": "none", "sentence": "This run judged no whole table, so there is nothing to say.", "tables": []}
     if not said:
         return {"outcome": "none", "sentence": f"{layer}: this run wrote no batch, so there is nothing to judge.", "tables": []}
     outcome = max((outcome for outcome, _ in said), key=lambda one: OUTCOMES.index(one))
     worst = [sentence for one, sentence in said if one == outcome]
-    if outcome == "pass":
+    if outcome == "pass" and layer == TABLES:
+        sentence = " ".join(worst)
+    elif outcome == "pass":
         written = sum(row["written"] for row in books.values())
         note = "" if run.settings.gates else " (the gates are switched off)"
         sentence = f"{layer} passed: {len(said)} batch{'es' if len(said) != 1 else ''}, {written:,} rows written{note}."
@@ -79,7 +88,7 @@ def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--layer", required=True, choices=LAYERS, help="bronze, silver or gold")
+    parser.add_argument("--layer", required=True, choices=(*LAYERS, TABLES), help="bronze, silver, gold or tables")
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from spark_jobs.io.checkpoint import Checkpoint, Generation
 from spark_jobs.io.delta_tables import append_once, clear_batch_rows, commit_of_batch, last_transaction, replace_batch_rows
@@ -166,7 +166,7 @@ def verdict_key(run: Run, table: TableId, batch_id: str) -> str:
     return uuid.uuid5(uuid.NAMESPACE_URL, f"{run.run_id}|{table}|{batch_id}").hex
 
 
-def record_verdict(run: Run, layer: Layer, table: TableId, verdict: Verdict) -> None:
+def record_verdict(run: Run, layer: Layer | Literal["tables"], table: TableId, verdict: Verdict) -> None:
     now = run.clock()
     common = {
         "verdict_id": verdict_key(run, table, verdict.batch_id), "pipeline": run.pipeline.name, "layer": layer, "table": str(table),

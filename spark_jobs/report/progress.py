@@ -22,7 +22,7 @@ SELECT "table", arg_max(batch_id, finished_at) AS batch_id, arg_max(run_id, fini
 
 _GATES_SQL = """
 SELECT "table", arg_max(outcome, evaluated_at) AS outcome, arg_max(sentence, evaluated_at) AS sentence, max(evaluated_at) AS evaluated_at
-  FROM _ops.verdicts WHERE pipeline = $pipeline GROUP BY "table"
+  FROM _ops.verdicts WHERE pipeline = $pipeline AND layer <> 'tables' GROUP BY "table"
 """
 
 # What the layer before has committed since the version this table last consumed. Its landed bytes are known where it is bronze.

@@ -8,6 +8,8 @@ import pytest
 
 from spark_jobs.jobs.gate import gate
 from spark_jobs.jobs.run import Run
+from spark_jobs.report.batches import waiting_batches
+from spark_jobs.report.views import LakeViews
 from spark_jobs.spec.errors import BooksUnbalanced
 from spark_jobs.spec.pipeline import load_pipeline
 from spark_jobs.spec.tables import BOOKS, VERDICTS
@@ -53,6 +55,18 @@ def test_a_batch_that_passed_is_pass_with_the_table_it_was_published_to(settings
         "sentence": "silver passed: 1 batch, 4 rows written.",
         "tables": ["silver.cloudtrail_events"],
     }
+
+
+@pytest.mark.parametrize("outcome", ["pass", "warn", "stop"])
+def test_the_suites_over_whole_tables_have_verdicts_and_no_books(settings, outcome):
+    """And they are no batch: the gate of the layer does not look at them, and a stopped one waits for nobody's decision."""
+    assert judged(settings, "tables")["outcome"] == "none"
+    whole = {"layer": "tables", "batch_id": "tables-2024-05-01", "sentence": f"silver.cloudtrail_events: {outcome}."}
+    write(settings, VERDICTS, verdict_row(outcome=outcome, **whole), verdict_row(batch_id=NEXT, sentence="of a batch"))
+    write(settings, BOOKS, books_row(batch_id=NEXT))
+    assert judged(settings, "tables") == {"outcome": outcome, "sentence": whole["sentence"], "tables": []}
+    assert judged(settings)["outcome"] == "pass"
+    assert waiting_batches(LakeViews(settings)) == []
 
 
 @pytest.mark.parametrize("outcome", ["warn", "hold", "stop"])

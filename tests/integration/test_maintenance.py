@@ -1,0 +1,181 @@
+"""Maintenance beside everything else: streams that are behind, versions that somebody has pinned, runs at the same moment."""
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from spark_jobs.io import maintenance_files
+from spark_jobs.io.ops import Ops
+from spark_jobs.jobs.maintain import maintain
+from spark_jobs.jobs.run import Run
+from spark_jobs.spec.tables import CONSUMERS, TableId
+from tests.builders.accounting import assert_every_record_accounted_for
+from tests.builders.batch_over_silver import assert_gold_is_a_batch_over_silver
+from tests.builders.corpus import FOLDER, good_file
+from tests.builders.increments import published
+from tests.builders.stack import Stack
+
+BRONZE, SILVER = TableId("bronze", "cloudtrail_records"), TableId("silver", "cloudtrail_events")
+LATER = timedelta(days=8)  # when today is a closed day, and what was replaced today may go
+TOMORROW = timedelta(hours=25)  # when today is a closed day, and nothing is old
+HOURS = 6
+
+
+@pytest.fixture
+def stack(tmp_path, spark):
+    """Each file becomes a batch and so a data file of bronze."""
+    return Stack(tmp_path, spark, batch_files=1, gates=False)
+
+
+def maintained(stack: Stack, after: timedelta = LATER) -> dict[str, dict]:
+    """Maintain as if so much later; the result by table."""
+    run = Run(stack.settings, stack.pipeline, f"maintenance-{time.time_ns()}", lambda: datetime.now(UTC) + after, small=True)
+    run._session.append(stack._spark)
+    return {row["table"]: row for row in maintain(run)["tables"]}
+
+
+def land(stack: Stack, *numbers: int) -> None:
+    for number in numbers:
+        stack.land(f"{FOLDER}/{number:03}-{time.time_ns()}.json.gz", good_file(number))
+    stack.discover()
+
+
+def live(stack: Stack, table: TableId) -> set[str]:
+    return {uri.removeprefix("file://") for uri in DeltaTable(stack.settings.location(table)).file_uris()}
+
+
+def stored(stack: Stack, table: TableId) -> set[str]:
+    return {str(path) for path in Path(stack.settings.location(table)).rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+def consumer(stack: Stack, name: str, state: str = "registered", **what) -> None:
+    row = {"name": name, "table": str(SILVER), "state": state, "who": "ann", "at": datetime.now(UTC), **what}
+    Ops(stack.settings).append(CONSUMERS, [row])
+
+
+class Follower:
+    """Somebody else's stream of silver: `read` takes what is there and stops, as a paused stream does."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.checkpoint, self.seen, self._stack = str(stack.folder / "follower"), [], stack
+
+    def read(self) -> None:
+        events = self._stack._spark.readStream.format("delta").load(self._stack.settings.location(SILVER))
+        taken = lambda batch, _: self.seen.extend(row.event_id for row in batch.select("event_id").collect())  # noqa: E731
+        events.writeStream.foreachBatch(taken).option("checkpointLocation", self.checkpoint).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+
+
+def test_streams_that_are_behind_read_on_through_compaction_and_lose_no_file(stack):
+    """Silver is five files behind bronze, gold has read nothing of silver and another's stream half of it, when all is compacted and
+    old enough to go. What they still need stays, and is said; when they have read it, it goes, and so do the commits that told of it."""
+    land(stack, 0, 1, 2)
+    assert stack.run("bronze", "silver") is None
+    follower = Follower(stack)
+    follower.read()
+    consumer(stack, "siem", checkpoint=follower.checkpoint)
+    for number in (3, 4, 5):
+        land(stack, number)
+        assert stack.run("bronze", "silver") is None
+    land(stack, 6, 7, 8, 9, 3)
+    assert stack.run("bronze") is None
+    as_it_was = {table: live(stack, table) for table in (BRONZE, SILVER)}
+
+    first = maintained(stack)
+    bronze, silver = first[str(BRONZE)], first[str(SILVER)]
+    assert (bronze["files_before"], bronze["files_after"], bronze["files_removed"]) == (11, 1, 6)
+    assert bronze["held_back_by"] == [f"the stream {SILVER}"]
+    assert "5 old files stay for the stream silver.cloudtrail_events" in bronze["sentence"]
+    assert silver["days_compacted"] == 0, "four files are few"
+    compacted = maintained_with_few(stack, 1)[str(SILVER)]
+    assert (compacted["files_before"], compacted["files_after"], compacted["files_removed"]) == (4, 1, 0)
+    assert compacted["held_back_by"] == ["the stream gold.cloudtrail", "the consumer siem"]
+    assert as_it_was[SILVER] <= stored(stack, SILVER) and not as_it_was[SILVER] & live(stack, SILVER)
+
+    land(stack, 10, 4)
+    assert stack.run() is None
+    assert_every_record_accounted_for(stack)
+    assert_gold_is_a_batch_over_silver(stack)
+    assert len(stack.rows(str(SILVER))) == 11
+    held = maintained(stack)[str(SILVER)]
+    assert held["held_back_by"] == ["the consumer siem"] and held["files_removed"] == 1
+    follower.read()
+    assert sorted(follower.seen) == sorted(row["event_id"] for row in stack.rows(str(SILVER))), "each event once, and none missed"
+
+    done = maintained(stack)
+    assert done[str(BRONZE)]["held_back_by"] == done[str(SILVER)]["held_back_by"] == []
+    assert {table: stored(stack, table) - live(stack, table) for table in (BRONZE, SILVER)} == {BRONZE: set(), SILVER: set()}
+    month_later = maintained(stack, timedelta(days=40))
+    assert month_later[str(BRONZE)]["commits_removed"] >= 10
+    assert {row["sentence"].split(": ", 1)[1] for row in maintained(stack, timedelta(days=40)).values()} == {"nothing to do."}
+    land(stack, 11, 12)
+    assert stack.run() is None
+    assert_every_record_accounted_for(stack)
+    assert_gold_is_a_batch_over_silver(stack)
+
+
+def maintained_with_few(stack, few):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(maintenance_files, "FEW_FILES", few)
+        return maintained(stack)
+
+
+def test_a_pinned_version_stays_readable_until_it_is_released(stack):
+    for number in range(3):
+        land(stack, number)
+        assert stack.run() is None
+    pinned = sorted(row["event_id"] for row in stack.arrow(str(SILVER), version=1).to_pylist())
+    assert len(pinned) == 2
+    consumer(stack, "quarter", version=1)
+    silver = maintained_with_few(stack, 1)[str(SILVER)]
+    assert silver["held_back_by"][0] == "the consumer quarter" and silver["kept_from_version"] == 1
+    again = stack._spark.read.format("delta").option("versionAsOf", 1).load(stack.settings.location(SILVER))
+    assert sorted(row.event_id for row in again.collect()) == pinned
+    land(stack, 3)  # gold now names a version after the compaction
+    assert stack.run() is None
+    assert maintained(stack)[str(SILVER)]["held_back_by"] == ["the consumer quarter"]
+    consumer(stack, "quarter", "released", version=1)
+    assert maintained(stack)[str(SILVER)]["held_back_by"] == []
+    assert stored(stack, SILVER) == live(stack, SILVER)
+
+
+def test_hourly_runs_beside_maintenance_that_never_rests_do_not_fail_and_end_in_the_same_tables(tmp_path, spark, monkeypatch):
+    """Each hour brings new events and a repeated one to the very partitions that are being joined at that moment."""
+    monkeypatch.setattr(maintenance_files, "FEW_FILES", 1)
+    busy, calm = (Stack(tmp_path / name, spark, batch_files=2, gates=False) for name in ("busy", "calm"))
+    done: list[dict[str, dict]] = []
+    faults: list[BaseException] = []
+    ended = threading.Event()
+
+    def without_rest() -> None:
+        while not ended.is_set():
+            try:
+                done.append(maintained(busy, TOMORROW))
+            except BaseException as fault:
+                faults.append(fault)
+                return
+
+    beside = threading.Thread(target=without_rest)
+    beside.start()
+    try:
+        for hour in range(HOURS):
+            for number in (3 * hour, 3 * hour + 1, 3 * hour + 2, max(0, 3 * hour - 2)):
+                for stack in (busy, calm):
+                    stack.land(f"{FOLDER}/{hour}-{number:03}.json.gz", good_file(number))
+            busy.discover()
+            assert busy.run() is None
+    finally:
+        ended.set()
+        beside.join()
+    assert not faults
+    joined = [row for tables in done for row in tables.values() if row["days_compacted"]]
+    assert {row["table"] for row in joined} == {str(BRONZE), str(SILVER)} and len(joined) >= HOURS
+    assert_every_record_accounted_for(busy)
+    calm.discover()
+    assert calm.run() is None
+    assert published(busy) == published(calm)
