@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from spark_jobs.cli import books, consumers, files, held, quarantine, query, report, status, where
+from spark_jobs.cli import backfill, books, consumers, files, held, quarantine, query, report, status, where
 from spark_jobs.cli.terminal import complain
 from spark_jobs.spec.errors import AssayError
 
@@ -68,6 +68,7 @@ app.add_typer(consumers.app, name="consumers")
 app.command("where")(where.where)
 app.command("report")(report.report)
 app.command("query")(query.query)
+app.add_typer(backfill.app, name="backfill")
 
 if __name__ == "__main__":
     app()

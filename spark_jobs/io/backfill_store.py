@@ -17,9 +17,9 @@ from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from spark_jobs.io.lake import lake_table, rows_of
-from spark_jobs.io.lease import Lease
+from spark_jobs.io.lease import Holder, Lease
 from spark_jobs.io.ops import SCHEMAS, Ops
-from spark_jobs.spec.backfill import check_name
+from spark_jobs.spec.backfill import OPEN, check_name
 from spark_jobs.spec.errors import AssayError, UnknownName
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import BACKFILL_CHUNKS, BACKFILLS, TableId
@@ -109,9 +109,18 @@ class BackfillStore:
                 continue
         raise AssayError(f"The chunks of {backfill_id} were changed by others {ATTEMPTS} times in a row; nothing was changed. Run again.")
 
-    def chunk_lease(self, backfill_id: str, number: int, owner: str) -> Lease:
-        """Held by who is at work on a chunk."""
-        return Lease(self._settings, chunk_lease_name(backfill_id, number), owner)
+    def worker(self, backfill_id: str, number: int) -> Holder | None:
+        """The living process that is at work on a chunk."""
+        return Lease(self._settings, chunk_lease_name(backfill_id, number), "").holder()
+
+    def close_if_finished(self, backfill_id: str) -> Row:
+        """The backfill; `done`, or `cancelled` when some of its chunks were, once no chunk is left, with what they took."""
+        chunks = self.chunks(backfill_id)
+        if any(chunk["state"] in OPEN for chunk in chunks):
+            return self.get(backfill_id)
+        done = [chunk for chunk in chunks if chunk["state"] == "done"]
+        sums = {f"actual_{name}": sum(chunk[column] or 0.0 for chunk in done) for name, column in (("s", "wall_s"), ("cpu_s", "cpu_s"))}
+        return self.note(backfill_id, "done" if len(done) == len(chunks) else "cancelled", **sums)
 
     def _rows(self, table: TableId, backfill_id: str) -> list[Row]:
         return list(self._ops.read(table, filter=pc.field("backfill_id") == backfill_id).to_pylist())

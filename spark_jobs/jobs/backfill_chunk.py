@@ -55,7 +55,7 @@ def work_chunk(run: Run, backfill_id: str, number: int) -> Row:
         cost = cost_so_far()
         _record(run, backfill, chunk, turns)
         _move(store, chunk, "done", wall_s=round(cost.wall_s - turns.waited_s, 2), cpu_s=round(cost.cpu_s, 2))
-        _end_if_last(store, backfill_id)
+        store.close_if_finished(backfill_id)
     return {"state": "done", **did, "sentence": f"Chunk {number} of {backfill_id} is done: {did['sentence']}"}
 
 
@@ -103,15 +103,6 @@ def _move(store: BackfillStore, chunk: Row, state: str, **changes: Any) -> Row |
         return {"state": state, **changes} if row["chunk"] == chunk["chunk"] and row["state"] in OPEN else None
 
     return next(iter(store.move(chunk["backfill_id"], choose)), None)
-
-
-def _end_if_last(store: BackfillStore, backfill_id: str) -> None:
-    chunks = store.chunks(backfill_id)
-    if any(chunk["state"] in OPEN for chunk in chunks):
-        return
-    done = [chunk for chunk in chunks if chunk["state"] == "done"]
-    sums = {f"actual_{name}": sum(chunk[column] or 0 for chunk in done) for name, column in (("s", "wall_s"), ("cpu_s", "cpu_s"))}
-    store.note(backfill_id, "done" if len(done) == len(chunks) else "cancelled", **sums)
 
 
 def _record(run: Run, backfill: Row, chunk: Row, turns: Turns, *, stopped: bool = False) -> None:

@@ -101,3 +101,33 @@ def _records(row: Row, details: Row) -> str:
         "shipped": "not measured here yet: from the figure as shipped",
     }[details["records_basis"]]  # fmt: skip
     return f"{'' if details['records_basis'] == 'counted' else 'about '}{row['records']:,} records ({basis})"
+
+
+def verify_page(row: Row, before: Row, after: Row, audited: Sequence[tuple[str, int, int]]) -> str:
+    """What came of a backfill: each day before and after, gold against silver, and predicted against actual."""
+    names = list(next(iter(after.values()), {}))
+    days = [{"date": day, **{name: before.get(day, {}).get(name, 0) for name in names}} for day in after]
+    later = [{"date": day, **after[day]} for day in after]
+    if len(days) > MOST_ROWS:
+        days, later = by_month(days, names), by_month(later, names)
+    cells = [(one["date"], *(_change(one[name], now[name]) for name in names)) for one, now in zip(days, later, strict=True)]
+    took = [
+        (what, f"{row[predicted] or 0:,.0f} s", f"{row[actual] or 0:,.0f} s", f"{row[actual] / row[predicted]:.2f}")
+        for what, predicted, actual in (("wall", "predicted_s", "actual_s"), ("CPU", "predicted_cpu_s", "actual_cpu_s"))
+        if row[actual] and row[predicted]
+    ]
+    compared = [(f"`{name}`", f"{count:,}", different) for name, count, different in audited]
+    parts = [
+        f"### Backfill {row['backfill_id']}: {row['state']}",
+        "#### Each day, before → after",
+        table(("date", *(name.removeprefix("gold.") for name in names)), cells),
+        "#### Gold against a batch over silver",
+        table(("table", "cells compared", "different"), compared),
+    ]
+    if took:
+        parts += ["#### Predicted and actual", table(("", "predicted", "actual", "ratio"), took)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _change(before: int, after: int) -> str:
+    return f"{after:,}" if before == after else f"{before:,} → {after:,}"
