@@ -79,3 +79,16 @@ what failed, and some of the rows (masked). The answer is recorded with your nam
 A decision is final. `assay held list | show | release | reject` does the same on the command line; this run then ends by itself within
 ten minutes. The rest of the pipeline does not wait: good data flows on past a held batch. Owner: **{pipeline.owner}**.
 """
+
+
+def replay_page(pipeline: Pipeline) -> str:
+    """Markdown: what a replay does, and how to choose its records."""
+    return f"""### {pipeline.title}: quarantined records again
+
+After a parser or a rule was mended: reads quarantined records again and says how many were **recovered** (they enter silver, once), are
+**still bad** (they stay, with today's reason) or were a **duplicate** of an event that had come otherwise. Doing it twice changes nothing.
+
+`assay quarantine list` shows the groups; give a rule or a group's fingerprint, or neither for all that are open. What a person has rejected
+or dismissed is read again only when its rule or group is named. `assay quarantine replay` does the same on the command line.
+Owner: **{pipeline.owner}**.
+"""

@@ -25,7 +25,7 @@ class _DiscoverSaid:
     @staticmethod
     def xcom_pull(task_ids):
         options = "-XX:SharedArchiveFile=/state/java/driver.jsa -Xshare:auto -XX:+UseSerialGC"
-        assert task_ids in ("discover", "look", "show_batch", "plan")
+        assert task_ids in ("discover", "look", "show_batch", "plan", "list_quarantine")
         return {"java_options": options, "has_tables": True, "has_gold_work": True, "backfill_id": "bf_0123456789ab"}
 
 
@@ -78,6 +78,12 @@ def test_a_backfills_spark_submit_commands_are_the_reviewed_ones():
     compare(backfill_dag(PIPELINE), GOLDEN / "backfill")
 
 
+def test_a_replays_spark_submit_commands_are_the_reviewed_ones():
+    from dags.factory.replay_dag import replay_dag
+
+    compare(replay_dag(PIPELINE), GOLDEN / "quarantine_replay", table="silver.cloudtrail_events", rule="missing_event_id", fingerprint=None)
+
+
 @pytest.mark.parametrize("table", [PIPELINE.silver_table, *PIPELINE.gold_tables_of("daily")[:1]], ids=lambda table: table.layer)
 def test_a_decision_is_carried_out_by_the_reviewed_command(table):
     from dags.factory.held_dag import held_dag
@@ -85,11 +91,17 @@ def test_a_decision_is_carried_out_by_the_reviewed_command(table):
     compare(held_dag(PIPELINE), GOLDEN / f"held_{table.layer}", table=str(table))
 
 
-@pytest.mark.parametrize(
-    "job", ["ingest_bronze", "build_silver", "build_gold", "run_layers", "discover", "gate", "report", "waiting", "decide", "look"]
-)
-def test_every_command_names_a_job_that_exists(job):
-    assert (PROJECT / "spark_jobs" / "jobs" / f"{job}.py").is_file()
+def test_every_command_names_a_job_that_exists():
+    from dags.factory.backfill_dag import backfill_dag
+    from dags.factory.daily_dag import daily_dag
+    from dags.factory.replay_dag import replay_dag
+
+    jobs = {"discover", "gate", "report", "waiting", "decide", "look", "backfill_plan", "backfill_cancel", "list_quarantine"}
+    for dag in (daily_dag(PIPELINE), backfill_dag(PIPELINE), replay_dag(PIPELINE)):
+        submits = [of_one(task) for task in dag.tasks if issubclass(task.operator_class, SparkSubmitOperator)]
+        jobs |= {Path(task.application).stem for task in submits}
+    missing = {job for job in jobs if not (PROJECT / "spark_jobs" / "jobs" / f"{job}.py").is_file()}
+    assert missing == set()
 
 
 def test_jobs_without_a_jvm_run_in_the_interpreter_that_assay_python_names(monkeypatch):
