@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 from collections.abc import Callable
 from datetime import date
@@ -14,6 +13,8 @@ from spark_jobs.io.lease import Leases
 from spark_jobs.io.process_cost import cost_so_far
 from spark_jobs.jobs.backfill_figures import figures_by_day
 from spark_jobs.jobs.backfill_load import load_files
+from spark_jobs.jobs.build_gold import recompute
+from spark_jobs.jobs.replay import replay_files
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.jobs.run_cost import Worked, record_cost
 from spark_jobs.jobs.run_layers import warm_up_gates
@@ -70,7 +71,6 @@ def _do(run: Run, turns: Turns, backfill: Row, chunk: Row, admitted: Callable[[]
     turns.catch_up()
     if backfill["what"] == "recompute":
         days = [date.fromisoformat(day) for day in content["dates"]]
-        recompute = importlib.import_module("spark_jobs.jobs.build_gold").recompute
 
         def make_again() -> None:
             with Leases(run.settings, run.pipeline.gold_tables, run.run_id, yields=True) as leases:
@@ -78,7 +78,6 @@ def _do(run: Run, turns: Turns, backfill: Row, chunk: Row, admitted: Callable[[]
 
         turns.take(make_again)
         return {"days": len(days), "sentence": f"all windows of {len(days)} days were computed again."}
-    replay_files = importlib.import_module("spark_jobs.jobs.replay").replay_files
 
     def read_again() -> Any:
         with Leases(run.settings, [run.pipeline.silver_table], run.run_id, yields=True) as leases:
