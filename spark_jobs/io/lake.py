@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import fsspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from pyarrow.dataset import Dataset
+from pyarrow.dataset import Dataset, dataset, partitioning
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from spark_jobs.spec.settings import Settings
@@ -44,6 +46,40 @@ def rows_of(table: DeltaTable, schema: pa.Schema | None = None) -> Dataset:
     if not path:
         return table.to_pyarrow_dataset(schema=schema)
     return table.to_pyarrow_dataset(schema=schema, filesystem=SubTreeFileSystem(unquote(path), LocalFileSystem()))
+
+
+def rows_that_may(table: DeltaTable, schema: pa.Schema, equal: Mapping[str, object], present: Sequence[str] = ()) -> Dataset:
+    """The rows of those data files that may hold rows with these values, and with these columns not null; other rows are among them.
+
+    The files are chosen by their statistics as one Arrow table: delta-rs's dataset makes an expression of each file's, 0.4 s for 900 files.
+    """
+    files = pa.table(table.get_add_actions(flatten=True))
+    partitions = table.metadata().partition_columns
+    for name, value in equal.items():
+        if name in partitions:
+            files = files.filter(pc.equal(files[f"partition.{name}"], value))
+        elif f"min.{name}" in files.column_names:
+            low, high = files[f"min.{name}"], files[f"max.{name}"]
+            files = files.filter(pc.fill_null(pc.and_kleene(pc.less_equal(low, value), pc.greater_equal(high, value)), False))
+    for name in present:
+        if f"null_count.{name}" in files.column_names:
+            files = files.filter(pc.fill_null(pc.less(files[f"null_count.{name}"], files["num_records"]), True))
+    return rows_of_files(table, schema, files["path"].to_pylist())
+
+
+def rows_of_files(table: DeltaTable, schema: pa.Schema, names: Sequence[str]) -> Dataset:
+    """The rows of some of a table's data files, named as the log names them."""
+    if not names:
+        return dataset(schema.empty_table())
+    partitions = partitioning(pa.schema([schema.field(name) for name in table.metadata().partition_columns]), flavor="hive")
+    uri = table.table_uri
+    if on_disk := unquote(uri.removeprefix("file://")) if uri.startswith(("file://", "/")) else "":
+        fs, root = LocalFileSystem(), on_disk.rstrip("/")
+    else:
+        fs, root = storage(uri.rstrip("/"))
+    paths = [f"{root}/{unquote(name)}" for name in names]
+    found: Dataset = dataset(paths, schema=schema, format="parquet", filesystem=fs, partition_base_dir=root, partitioning=partitions)
+    return found
 
 
 def commit_metadata(settings: Settings, table: TableId, version: int) -> dict[str, Any]:

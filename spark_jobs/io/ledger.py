@@ -155,7 +155,8 @@ def _readmit_healed(settings: Settings, pipeline: Pipeline, ops: Ops, run_id: st
     failed = ops.read(
         FILE_OUTCOMES,
         ["file_id", "path", "attempt", "read_at", "rule"],
-        (pc.field("outcome") == "failed") & pc.field("heals") & (pc.field("pipeline") == pipeline.name),
+        pc.field("heals"),
+        equal={"outcome": "failed", "pipeline": pipeline.name},
     ).to_pylist()
     latest = {row["file_id"]: row for row in sorted(failed, key=lambda row: row["attempt"])}
     due = [

@@ -6,7 +6,10 @@ table of 200 commits without one took Spark 8 s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import chain
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from spark_jobs.io.lake import lake_table, rows_of
+from spark_jobs.io.lake import lake_table, rows_of, rows_that_may
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import (
     AMENDMENTS,
@@ -114,14 +117,25 @@ class Ops:
     def exists(self, table: TableId) -> bool:
         return lake_table(self._settings, table) is not None
 
-    def read(self, table: TableId, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
-        """Rows as Arrow, with the declared schema; an empty table when nothing was ever written."""
+    def read(
+        self, table: TableId, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, *,
+        equal: Mapping[str, object] | None = None, present: Sequence[str] = (),
+    ) -> pa.Table:  # fmt: skip
+        """Rows as Arrow, with the declared schema; an empty table when nothing was ever written.
+
+        `equal`, `present`: only rows with these values, and with these columns not null. Said this way and not in `filter`, they choose
+        the data files too, so that what a run asks about itself costs the same whatever the history.
+        """
         schema = SCHEMAS[table]
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         found = lake_table(self._settings, table)
         if found is None:
             return wanted.empty_table()
-        rows = rows_of(found, schema).to_table(columns=wanted.names, filter=filter)
+        if not equal and not present:
+            return rows_of(found, schema).to_table(columns=wanted.names, filter=filter).cast(wanted)
+        conditions = [pc.field(name) == value for name, value in (equal or {}).items()] + [pc.field(name).is_valid() for name in present]
+        within = reduce(and_, conditions if filter is None else [*conditions, filter])
+        rows = rows_that_may(found, schema, equal or {}, present).to_table(columns=wanted.names, filter=within)
         return rows.cast(wanted)
 
     def append(self, table: TableId, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -154,11 +168,40 @@ class Ops:
         """Make `rows` the only rows of batch `batch_id` of the table `of`, in one commit, so that a replayed batch changes nothing."""
         column = "table" if "table" in SCHEMAS[table].names else "pipeline"
         value = str(of) if column == "table" else str(rows[0]["pipeline"]) if rows else ""
-        known = self.read(table, ["batch_id"], (pc.field(column) == value) & (pc.field("batch_id") == batch_id))
+        known = self.read(table, ["batch_id"], equal={"batch_id": batch_id, column: value})
         if known.num_rows == 0:
             self.append(table, rows)
         else:
             self._write(table, rows, mode="overwrite", predicate=f"\"{column}\" = '{value}' AND batch_id = '{batch_id}'")
+
+    @retry(
+        retry=retry_if_exception_type(CommitFailedError),
+        stop=stop_after_attempt(8),
+        wait=wait_random_exponential(0.05, max=2),
+        reraise=True,
+    )
+    def replace_batch_stream(self, table: TableId, *, of: TableId, batch_id: str, rows: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        """As `replace_batch`, for more rows than memory should hold: `rows` gives them in pieces, and is called again when a try failed.
+
+        Nothing is written when there are none and the batch has none in the table.
+        """
+        mine = (pc.field("table") == str(of)) & (pc.field("batch_id") == batch_id)
+        predicate = f"\"table\" = '{of}' AND batch_id = '{batch_id}'"
+        found = lake_table(self._settings, table)
+        was_written = found is not None and rows_of(found, SCHEMAS[table]).count_rows(filter=mine) > 0
+        pieces = rows()
+        first = next(pieces, None)
+        if first is not None:
+            write_deltalake(
+                found or self._settings.location(table),
+                pa.RecordBatchReader.from_batches(SCHEMAS[table], chain([first], pieces)),
+                mode="overwrite" if was_written else "append",
+                predicate=predicate if was_written else None,
+                configuration=CONFIGURATION if found is None else None,
+                commit_properties=CommitProperties(max_commit_retries=5),
+            )
+        elif found is not None and was_written:
+            found.delete(predicate)
 
     @retry(
         retry=retry_if_exception_type(CommitFailedError),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import pyarrow.compute as pc
-
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.books import TERMS, Books
 from spark_jobs.spec.errors import BooksUnbalanced, GateStopped
@@ -25,11 +23,10 @@ def gate(run: Run, layer: str) -> dict[str, Any]:
     `none` when the run wrote no batch of the layer. A batch with rows but without a verdict is `stop`: nobody vouched for it.
     Raises BooksUnbalanced when a batch's terms do not add up.
     """
-    mine = (pc.field("pipeline") == run.pipeline.name) & (pc.field("layer") == layer) & (pc.field("run_id") == run.run_id)
-    books = {(row["table"], row["batch_id"]): row for row in _newest(run.ops.read(BOOKS, _BOOKS, mine).to_pylist(), "finished_at")}
-    verdicts = {
-        (row["table"], row["batch_id"]): row for row in _newest(run.ops.read(VERDICTS, _VERDICTS, mine).to_pylist(), "evaluated_at")
-    }
+    mine = {"pipeline": run.pipeline.name, "layer": layer, "run_id": run.run_id}
+    books = {(row["table"], row["batch_id"]): row for row in _newest(run.ops.read(BOOKS, _BOOKS, equal=mine).to_pylist(), "finished_at")}
+    judged = run.ops.read(VERDICTS, _VERDICTS, equal=mine).to_pylist()
+    verdicts = {(row["table"], row["batch_id"]): row for row in _newest(judged, "evaluated_at")}
     said: list[tuple[str, str]] = []
     for key in sorted(books.keys() | verdicts.keys()):
         if layer == TABLES:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import commit_notes
 from spark_jobs.jobs.publishing import judge, own_commit, write_books
@@ -75,7 +73,7 @@ def complete_books(run: Run, table: TableId) -> None:
     """A run that ended between a gold commit and its books left them out; they are in the note of the table's newest commit."""
     for note in commit_notes(run.settings, table):
         if "silver_version" in note:
-            mine = (pc.field("table") == str(table)) & (pc.field("batch_id") == str(note["batch_id"]))
-            if not run.ops.read(BOOKS, ["batch_id"], mine & (pc.field("target_version") == note["version"])).num_rows:
+            mine = {"table": str(table), "batch_id": str(note["batch_id"]), "target_version": note["version"]}
+            if not run.ops.read(BOOKS, ["batch_id"], equal=mine).num_rows:
                 write_books(run, "gold", table, counted_by_commit(note))
             return

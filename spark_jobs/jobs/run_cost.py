@@ -30,9 +30,10 @@ def record_cost(
     """
     try:
         cost = cost_so_far()
-        own = (pc.field("pipeline") == run.pipeline.name) & (pc.field("run_id") == run.run_id)
-        books = run.ops.read(BOOKS, ["layer", "read", "finished_at"], own & (pc.field("finished_at") >= cost.started_at)).to_pylist()
-        outcomes = run.ops.read(FILE_OUTCOMES, ["bytes"], own & (pc.field("read_at") >= cost.started_at))
+        own = {"pipeline": run.pipeline.name, "run_id": run.run_id}
+        columns = ["layer", "read", "finished_at"]
+        books = run.ops.read(BOOKS, columns, pc.field("finished_at") >= cost.started_at, equal=own).to_pylist()
+        outcomes = run.ops.read(FILE_OUTCOMES, ["bytes"], pc.field("read_at") >= cost.started_at, equal=own)
         if not (books or outcomes.num_rows or stopped or worked):
             return
         read = {layer: sum(row["read"] or 0 for row in books if row["layer"] == layer) for layer in ("bronze", "silver")}

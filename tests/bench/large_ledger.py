@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 
 from spark_jobs.io import ledger
 from spark_jobs.io.lake import lake_table
+from spark_jobs.io.ledger_files import ledger_rows
 from spark_jobs.io.ops import CONFIGURATION, SCHEMAS
 from spark_jobs.spec.settings import load_settings
 from spark_jobs.spec.tables import FILES
@@ -48,7 +49,7 @@ def ask(lake: str) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for name, dates in (("one_date_s", {day}), ("all_dates_s", None)):
         began = time.monotonic()
-        known = ledger._known(lake_table(settings, FILES), dates)  # type: ignore[arg-type]  # a set is invariant
+        known = ledger_rows(lake_table(settings, FILES), dates)  # type: ignore[arg-type]  # a set is invariant
         listed = [*known["file_id"].slice(0, 500).to_pylist(), *(_file_id(-1 - number) for number in range(500))]
         found = pc.sum(pc.is_in(pa.array(listed), value_set=known["file_id"].combine_chunks())).as_py()
         said[name] = time.monotonic() - began
