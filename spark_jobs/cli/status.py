@@ -30,6 +30,7 @@ def status(pipeline: PipelineName = "", as_json: AsJson = False) -> None:
     """Per table: rows, version, last batch, what is not consumed yet (files, bytes, minutes), and what the last gate said."""
     from spark_jobs.jobs.run import utc_now
     from spark_jobs.report.progress import newest_event, progress
+    from spark_jobs.report.quarantine_groups import growing_groups, growing_sentence
     from spark_jobs.report.views import LakeViews
 
     settings, now = load_settings(), utc_now()
@@ -37,13 +38,16 @@ def status(pipeline: PipelineName = "", as_json: AsJson = False) -> None:
     found: list[dict[str, Any]] = []
     for declared in pipelines(pipeline):
         newest = newest_event(views, declared)
-        found.append({"pipeline": declared.name, "newest_event_at": newest, "tables": progress(settings, views, declared, now)})
+        tables, growing = progress(settings, views, declared, now), growing_groups(views, now, declared.name)
+        found.append({"pipeline": declared.name, "newest_event_at": newest, "tables": tables, "growing": growing})
     if as_json:
         print_json({"lake": settings.lake_root, "at": now, "pipelines": found})
         return
     for one in found:
         print_table([_row(row) for row in one["tables"]], SHOWN, title=f"{one['pipeline']} in {settings.lake_root}", styles=COLOURS)
         say(_sentence(one["tables"], one["newest_event_at"], now))
+        if one["growing"]:
+            say(growing_sentence(one["growing"]), style="bold red")
 
 
 def lag_in_words(lag: dict[str, Any]) -> str:

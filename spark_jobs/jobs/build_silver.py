@@ -18,6 +18,8 @@ from spark_jobs.jobs.decisions import carry_out_decisions
 from spark_jobs.jobs.first_arrivals import deduplicate
 from spark_jobs.jobs.publishing import Batch, Writer, complete_if_committed, publish
 from spark_jobs.jobs.query import LayerQuery
+from spark_jobs.jobs.replay_commit import finish_open_replay
+from spark_jobs.jobs.replay_quarantine import readmit_due
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.books import Books
 
@@ -38,6 +40,7 @@ def silver_writer(run: Run, leases: Leases) -> Writer:
     table, checkpoint = run.pipeline.silver_table, silver_checkpoint(run.settings, run.pipeline)
     writer = Writer(run, "silver", table, leases, checkpoint, checkpoint.open())
     checkpoint.check_against(last_transaction(run.settings, table, writer.app))
+    finish_open_replay(writer)
     return writer
 
 
@@ -49,6 +52,7 @@ def start_silver(run: Run, leases: Leases) -> LayerQuery:
         return found.first, found.repeated, found.count
 
     carry_out_decisions(writer, _rejected_rows, again, run.pipeline.silver.date)
+    readmit_due(writer)
     raw_records = read_stream(run.spark, run.settings, run.pipeline.bronze_table, maxBytesPerTrigger=f"{LARGE_MB_PER_BATCH}m")
     return LayerQuery(run, table, raw_records, lambda batch, number: build_batch(writer, batch, number), writer.checkpoint)
 

@@ -34,7 +34,7 @@ def balance(settings: Settings, *, pipeline: str = "", table: str = "", run_id: 
     by_table: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_table.setdefault(row["table"], []).append(row)
-    totals = [_total(name, members) for name, members in by_table.items()]
+    totals = [_total(name, members, of_one_run=bool(run_id)) for name, members in by_table.items()]
     counted = []
     if count_rows:
         everything = views.rows(_BOOKS_SQL, asked | {"run_id": ""}) if run_id else rows
@@ -53,8 +53,8 @@ def _batch(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"is_balanced": books.is_balanced and bool(row["is_balanced"]), "equation": books.equation()}
 
 
-def _total(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    books = total_books(rows)
+def _total(table: str, rows: list[dict[str, Any]], *, of_one_run: bool) -> dict[str, Any]:
+    books = total_books(rows, of_one_run=of_one_run)
     return {"table": table, "batches": len(rows), **books.terms(), "equation": books.equation(), "is_balanced": books.is_balanced}
 
 

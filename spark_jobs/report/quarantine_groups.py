@@ -6,7 +6,6 @@ bronze took the record in.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +20,7 @@ from spark_jobs.spec.tables import TableId
 Group = dict[str, Any]
 
 DAY = timedelta(days=1)
+DAYS_BEFORE = 7  # a week has its weekend
 GROWING_ROWS = 5  # fewer in a day are one odd file, whatever the mean was
 GROWING_TIMES = 2  # a day's count moves by half from one day to the next without a cause
 OPEN_STATES = ("open", "open again", "parked")
@@ -32,26 +32,33 @@ SELECT "table", fingerprint, max(up_to) AS up_to, arg_max(rows, dismissed_at) AS
 """
 
 
-def quarantine_groups(views: LakeViews, now: datetime, *, pipeline: str = "", table: str = "", also_closed: bool = False) -> list[Group]:
+def quarantine_groups(
+    views: LakeViews, now: datetime, *, pipeline: str = "", table: str = "", also_closed: bool = False, since: datetime | None = None
+) -> list[Group]:
     """The groups of every quarantine, growing ones first, then the largest.
 
     Keys: fingerprint, pipeline, table (the one the rows were kept out of), rule, shape, reason (one of them), count, new_count (since its
-    dismissal), first_seen, last_seen, last_24h, mean_per_day (before the last 24 h), is_growing, state, due_at, who, note, dismissed_at.
+    dismissal), first_seen, last_seen, last_24h, mean_per_day (in the week before), is_growing, state, due_at, who, note, dismissed_at.
     state: open, open again (dismissed, but new rows came), parked (until due_at, then read again by itself), dismissed, rejected (by a
-    person). The last two are closed. Raises UnknownName for a pipeline or table that has no quarantine.
+    person). The last two are closed. `since`: only records taken in after that.
+    Raises UnknownName for a pipeline or table that has no quarantine.
     """
     decided = {(row["table"], row["fingerprint"]): row for row in views.rows(_DISMISSED_SQL)}
     found = []
     for declared, kept_out_of in _tables(pipeline, table):
-        for row in _rows_in_groups(views, kept_out_of, now):
-            found.append(_group(views, declared, kept_out_of, row, decided, now))
+        for row in _rows_in_groups(views, kept_out_of, now, since):
+            found.append(_group(views, declared, kept_out_of, row, decided))
     found.sort(key=lambda group: (not group["is_growing"], -group["count"], group["fingerprint"]))
     return [group for group in found if also_closed or group["state"] in OPEN_STATES]
 
 
 def growing_groups(views: LakeViews, now: datetime, pipeline: str = "") -> list[Group]:
-    """The open groups with more rows in the last 24 hours than the days before explain; see `growing_sentence`."""
-    return [group for group in quarantine_groups(views, now, pipeline=pipeline) if group["is_growing"]]
+    """The open groups with more records in the last 24 hours than the week before explains; see `growing_sentence`.
+
+    Asked after every run, so it looks at the records of these eight days alone, and counts those.
+    """
+    lately = now - (DAYS_BEFORE + 1) * DAY
+    return [group for group in quarantine_groups(views, now, pipeline=pipeline, since=lately) if group["is_growing"]]
 
 
 def growing_sentence(groups: Sequence[Group]) -> str:
@@ -103,6 +110,14 @@ def files_of(views: LakeViews, group: Group, limit: int) -> list[dict[str, Any]]
     return views.rows(f"{sql} ORDER BY count DESC, file LIMIT {int(limit)}", _asked(group))
 
 
+def rids_of(views: LakeViews, group: Group, *, also_dismissed: bool = True) -> list[str]:
+    """The `_rid`s of a group's records; without those that were there when a person dismissed it, if asked so."""
+    side, since, asked = TableId.parse(group["table"]).side("quarantine"), "", _asked(group)
+    if group["up_to"] is not None and not also_dismissed:
+        since, asked = " AND _ingested_at > $up_to", asked | {"up_to": group["up_to"]}
+    return [row["_rid"] for row in views.rows(f"SELECT _rid FROM {side} WHERE {_of_group()}{since} ORDER BY _rid", asked)]
+
+
 def dismissal_of(views: LakeViews, table: TableId, rule: str, reason: str, taken_in: datetime) -> dict[str, Any] | None:
     """The dismissal that covers a quarantined row; None when no person has dismissed it."""
     sql = f"SELECT {shape_sql('$reason')} AS shape"
@@ -121,28 +136,30 @@ def _tables(pipeline: str, table: str) -> list[tuple[Pipeline, TableId]]:
     return [(one, each) for one, each in tables if table in ("", str(each))]
 
 
-def _rows_in_groups(views: LakeViews, table: TableId, now: datetime) -> list[dict[str, Any]]:
+def _rows_in_groups(views: LakeViews, table: TableId, now: datetime, since: datetime | None) -> list[dict[str, Any]]:
     side = table.side("quarantine")
     if not views.exists(side):
         return []
+    asked = {"day_ago": now - DAY, "week_ago": now - (DAYS_BEFORE + 1) * DAY} | ({"since": since} if since else {})
     return views.rows(
         f"SELECT coalesce(rule, '') AS rule, {shape_sql('reason')} AS shape, min(reason) AS reason, count(*) AS count, "
         "min(_ingested_at) AS first_seen, max(_ingested_at) AS last_seen, count(*) FILTER (_ingested_at > $day_ago) AS last_24h, "
-        f"min({_due(views, side)}) AS due_at FROM {side} GROUP BY 1, 2",
-        {"day_ago": now - DAY},
+        f"count(*) FILTER (_ingested_at > $week_ago AND _ingested_at <= $day_ago) / {DAYS_BEFORE} AS mean_per_day, "
+        f"min({_due(views, side)}) AS due_at FROM {side} {'WHERE _ingested_at > $since' if since else ''} GROUP BY 1, 2",
+        asked,
     )
 
 
 def _group(
-    views: LakeViews, pipeline: Pipeline, table: TableId, row: dict[str, Any], decided: dict[tuple[str, str], dict[str, Any]], now: datetime
+    views: LakeViews, pipeline: Pipeline, table: TableId, row: dict[str, Any], decided: dict[tuple[str, str], dict[str, Any]]
 ) -> Group:
     name = fingerprint(table, row["rule"], row["shape"])
     dismissed = decided.get((str(table), name), {})
-    days_before = max(1, math.ceil((now - DAY - row["first_seen"]) / DAY))
     group = {
         "fingerprint": name, "pipeline": pipeline.name, "table": str(table), **row, "new_count": row["count"],
-        "mean_per_day": (row["count"] - row["last_24h"]) / days_before, "who": dismissed.get("who"), "note": dismissed.get("note"),
-        "dismissed_at": dismissed.get("dismissed_at"),
+        "who": dismissed.get("who"), "note": dismissed.get("note"),
+        "dismissed_at": dismissed.get("dismissed_at"), "up_to": dismissed.get("up_to"),
+        "is_parked": row["due_at"] is not None,
     }  # fmt: skip
     if dismissed:
         newer = views.rows(

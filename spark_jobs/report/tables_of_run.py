@@ -28,7 +28,7 @@ def tables_of_run(views: LakeViews, pipeline: Pipeline, run_id: str) -> list[dic
     books = views.rows("SELECT * FROM _ops.books WHERE pipeline = $pipeline AND run_id = $run_id ORDER BY finished_at, batch_id", asked)
     # A task that was retried judges its batch again in the same run: the newest verdict counts.
     verdicts = views.rows(
-        "SELECT * FROM _ops.verdicts WHERE pipeline = $pipeline AND run_id = $run_id "
+        "SELECT * FROM _ops.verdicts WHERE pipeline = $pipeline AND run_id = $run_id AND layer <> 'tables' "
         'QUALIFY evaluated_at = max(evaluated_at) OVER (PARTITION BY "table", batch_id) ORDER BY batch_id, expectation, "column"',
         asked,
     )
@@ -42,7 +42,7 @@ def tables_of_run(views: LakeViews, pipeline: Pipeline, run_id: str) -> list[dic
 
 
 def _table(views: LakeViews, table: TableId, books: list[dict[str, Any]], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    total = total_books(books)
+    total = total_books(books, of_one_run=True)
     booked = {row["batch_id"] for row in books}
     judged = {row["batch_id"]: row for row in verdicts}
     outcomes = [_outcome(row) for row in books] + [row["outcome"] for batch, row in judged.items() if batch not in booked]

@@ -11,6 +11,7 @@ from typing import Any
 
 from spark_jobs.report.batches import waiting_batches
 from spark_jobs.report.file_states import FileFilter, file_counts
+from spark_jobs.report.quarantine_groups import dismissal_of
 from spark_jobs.report.views import LakeViews
 from spark_jobs.report.way import Trace
 from spark_jobs.spec.pipeline import GoldSpec, Pipeline
@@ -147,11 +148,22 @@ def _silver(views: LakeViews, pipeline: Pipeline, way: Trace) -> dict[str, Any] 
     if rows := _rows(views, table.side("quarantine"), way.rid):
         row = rows[0]
         way.add("silver", table.side("quarantine"), "quarantined", row["reason"], rule=row["rule"], raw=row["raw"], **_lineage(row))
-        way.end("quarantined", f"It breaks the contract of {table} ({row['rule']}): it stays in {table.side('quarantine')}.")
+        way.end("quarantined", _why_quarantined(views, table, row))
         return None
     if not _held(views, table, way):
         _stopped(views, pipeline, table, way, None)
     return None
+
+
+def _why_quarantined(views: LakeViews, table: TableId, row: dict[str, Any]) -> str:
+    stays, due_at = f"it stays in {table.side('quarantine')}", row.get("due_at")
+    dismissed = dismissal_of(views, table, row["rule"], row["reason"] or "", row["_ingested_at"])
+    by = f" (dismissed by {dismissed['who']} at {dismissed['dismissed_at']:%Y-%m-%d %H:%M})" if dismissed else ""
+    if due_at is None:
+        return f"It breaks the contract of {table} ({row['rule']}): {stays}{by}."
+    if dismissed:
+        return f"It is ahead of its arrival ({row['rule']}) and was rejected by a person: {stays}{by}."
+    return f"It is ahead of its arrival ({row['rule']}): parked until {due_at:%Y-%m-%d %H:%M:%S} UTC, then it is read again by itself."
 
 
 def _gold(views: LakeViews, pipeline: Pipeline, way: Trace, spec: GoldSpec, event: dict[str, Any]) -> bool:

@@ -64,9 +64,10 @@ def test_a_group_grows_when_a_day_brings_more_than_the_days_before(tmp_path):
     write(settings, QUARANTINE, *steady, *sudden, *once, *before)
     views = LakeViews(settings)
     [growing] = growing_groups(views, TODAY)
-    assert (growing["rule"], growing["last_24h"], growing["mean_per_day"]) == ("sudden", 9, 1.5)
-    assert "sudden in silver.cloudtrail_events (9 in 24 h, 1.5 a day before)" in growing_sentence([growing])
+    assert (growing["rule"], growing["last_24h"], growing["mean_per_day"]) == ("sudden", 9, 3 / 7)
+    assert "sudden in silver.cloudtrail_events (9 in 24 h, 0.4 a day before)" in growing_sentence([growing])
     assert growing_sentence([]) == ""
+    assert "QUARANTINE IS GROWING: sudden" in assay(settings, "status").stdout
     printed = assay(settings, "quarantine").stdout
     assert "QUARANTINE IS GROWING" in printed and "76 records in 3 groups" in printed
 
