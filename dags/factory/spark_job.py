@@ -10,9 +10,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from dags.factory.commands import last_answer
 
-OUR_FAULTS = range(1, 7)  # the exit codes of spark_jobs.spec.errors
-# Faults of the configuration, the checkpoint and the books (spark_jobs.spec.errors): the next try would find the same.
-NOT_HEALED_BY_TIME = frozenset({2, 4, 5})
+OUR_FAULTS = range(1, 8)  # the exit codes of spark_jobs.spec.errors
+# Faults of the configuration, the checkpoint and the books, and a gate that stopped (spark_jobs.spec.errors): the next try finds the same.
+NOT_HEALED_BY_TIME = frozenset({2, 4, 5, 6})
 
 
 class SparkJob(SparkSubmitOperator):

@@ -122,7 +122,7 @@ def test_discover_with_work_hands_on_the_java_options(dag, answers):
     assert call(dag, "discover")["java_options"] == "-Xfoo"
 
 
-@pytest.mark.parametrize(("exit_code", "is_final"), [(1, False), (2, True), (3, False), (4, True), (5, True)])
+@pytest.mark.parametrize(("exit_code", "is_final"), [(1, False), (2, True), (3, False), (4, True), (5, True), (6, True), (7, False)])
 def test_only_faults_that_time_may_heal_are_tried_again(dag, answers, exit_code, is_final):
     answers({"error": "X", "sentence": "it broke"}, exit_code=exit_code)
     with pytest.raises(AirflowException, match="it broke") as fault:
