@@ -38,6 +38,8 @@ def work_chunk(run: Run, backfill_id: str, number: int) -> Row:
         claimed = _move(store, chunk, "claimed", claimed_by=owner, run_id=run.run_id)
         if claimed is None:
             state = store.chunk(backfill_id, number)["state"]
+            if backfill["state"] == "running":  # killed between its last chunk's end and its own
+                store.close_if_finished(backfill_id)
             return {"state": state, "sentence": f"Chunk {number} of {backfill_id} is {state}; there is nothing to do."}
         run.backfill_id = backfill_id
         run.small = chunk["bytes"] <= run.settings.small_mb * 1_000_000
