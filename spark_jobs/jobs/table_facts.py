@@ -137,6 +137,8 @@ def volume(events: Mapping[date, int], day: date, today: date) -> dict[str, Any]
     if len(before) < FEWEST_DAYS:
         return found | {"not_judged": f"{len(before)} days of history before {day}, {FEWEST_DAYS} are wanted"}
     middle = statistics.median(before)
+    if not middle:
+        return found | {"not_judged": f"most of the {len(before)} days before {day} had no event, so no number is usual"}
     spread = max(NORMAL * statistics.median(abs(count - middle) for count in before), LEAST_SPREAD * middle)
     return found | {"low": max(0, round(middle - BAND * spread)), "high": round(middle + BAND * spread)}
 

@@ -9,6 +9,7 @@ from spark_jobs.report.batches import waiting_batches
 from spark_jobs.report.files_of_run import files_of_run
 from spark_jobs.report.outcome import flow, outcome_of_run, summary
 from spark_jobs.report.progress import newest_event, progress
+from spark_jobs.report.standing import did_anything, standing_of_run
 from spark_jobs.report.tables_of_run import tables_of_run
 from spark_jobs.report.views import LakeViews, in_list
 from spark_jobs.spec.pipeline import GoldSpec, Pipeline
@@ -23,6 +24,9 @@ SELECT pipeline, run_id, max(moment) AS moment FROM (
     UNION ALL SELECT pipeline, run_id, max(evaluated_at) FROM _ops.verdicts GROUP BY ALL
     UNION ALL SELECT pipeline, run_id, max(read_at) FROM _ops.file_outcomes GROUP BY ALL
     UNION ALL SELECT pipeline, run_id, max(listed_at) FROM _ops.files GROUP BY ALL
+    UNION ALL SELECT pipeline, run_id, max(audited_at) FROM _ops.audits GROUP BY ALL
+    UNION ALL SELECT pipeline, run_id, max(amended_at) FROM _ops.amendments GROUP BY ALL
+    UNION ALL SELECT pipeline, run_id, max(done_at) FROM _ops.maintenance GROUP BY ALL
 ) WHERE pipeline IN ({pipelines}) AND NOT starts_with(run_id, 'retry__') AND ($run_id = '' OR run_id = $run_id)
 GROUP BY ALL ORDER BY moment DESC, run_id DESC LIMIT 1
 """
@@ -35,10 +39,11 @@ def latest_run(views: LakeViews, pipelines: list[str]) -> tuple[str, str] | None
 
 
 def facts_of_run(settings: Settings, views: LakeViews, pipeline: Pipeline, run_id: str, now: datetime) -> dict[str, Any] | None:
-    """What the run did, judged by the tables alone; None when it listed, read, judged and wrote nothing."""
+    """What the run did, judged by the tables alone; None when it listed, read, judged, wrote, audited and maintained nothing."""
     files = files_of_run(settings, views, pipeline, run_id)
     tables = tables_of_run(views, pipeline, run_id)
-    if not tables and not files["counts"]:
+    standing = standing_of_run(views, pipeline, run_id, now)
+    if not tables and not files["counts"] and not did_anything(standing):
         return None
     waiting = [row for row in waiting_batches(views, pipeline=pipeline.name) if row["state"] in ("held", "stopped")]
     newest = newest_event(views, pipeline)
@@ -49,12 +54,13 @@ def facts_of_run(settings: Settings, views: LakeViews, pipeline: Pipeline, run_i
         "run_id": run_id,
         "ran_at": _last_sign_of(views, pipeline, run_id),
         "written_at": now,
-        "outcome": outcome_of_run(tables, files),
-        "summary": summary(tables, files),
-        "flow": flow(pipeline, tables, files),
+        "outcome": outcome_of_run(tables, files, standing),
+        "summary": summary(tables, files, standing),
+        "flow": flow(pipeline, tables, files) if tables or files["counts"] else [],
         "tables": tables,
         "files": files,
         "waiting": waiting,
+        **standing,
         "busiest": _busiest(views, pipeline, tables),
         "freshness": {
             "newest_event_at": newest,

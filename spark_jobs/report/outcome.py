@@ -8,18 +8,26 @@ from spark_jobs.spec.gates import OUTCOMES
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.tables import LAYERS
 
-WORDS = {"pass": "Passed", "warn": "Passed with a note", "hold": "Held", "stop": "Stopped", "unbalanced": "Books do not balance"}
+WORDS = {
+    "pass": "Passed", "warn": "Passed with a note", "hold": "Held", "stop": "Stopped", "unbalanced": "Books do not balance",
+    "unequal": "Gold is not what silver says",
+}  # fmt: skip
 
 
-def outcome_of_run(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[str, str]:
-    """`state` (pass, warn, hold, stop or unbalanced), its `word`, and a `sentence`."""
+def outcome_of_run(tables: list[dict[str, Any]], files: dict[str, Any], standing: dict[str, Any]) -> dict[str, str]:
+    """`state` (pass, warn, hold, stop or unbalanced), its `word`, and a `sentence`. `standing`: see `standing_of_run`."""
     wrong = [table for table in tables if not table["is_balanced"]]
     if wrong:
         bad = next(batch for batch in wrong[0]["batches"] if not batch["is_balanced"])
         sentence = f"A record is unaccounted for: {wrong[0]['table']} {bad['batch_id']}: {bad['equation']}."
         return {"state": "unbalanced", "word": WORDS["unbalanced"], "sentence": sentence}
-    state = max((table["outcome"] for table in tables), key=OUTCOMES.index, default="pass")
-    said = [sentence for table in tables if table["outcome"] == state for sentence in table["sentences"]]
+    unequal = [audit for audit in standing["audits"] if not audit["is_equal"]]
+    if unequal:
+        said = " ".join(str(audit["sentence"]) for audit in unequal[:3])
+        return {"state": "unbalanced", "word": WORDS["unequal"], "sentence": said}
+    judged = [*tables, *({**verdict, "sentences": [verdict["sentence"]]} for verdict in standing["whole_tables"])]
+    state = max((table["outcome"] for table in judged), key=OUTCOMES.index, default="pass")
+    said = [sentence for table in judged if table["outcome"] == state != "pass" for sentence in table["sentences"]]
     said += [
         f"{table['table']} {batch['batch_id']} was {'released' if batch['decision'] == 'release' else 'rejected'} by a person."
         for table in tables
@@ -31,17 +39,26 @@ def outcome_of_run(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[
         them = "them" if failed != 1 else "it"
         said.append(f"{failed:,} file{'s' if failed != 1 else ''} could not be read; the good files beside {them} went through.")
         state = "warn" if state == "pass" else state
+    if growing := standing["quarantine"]["growing"]:
+        said.append(f"{growing} group{'s' if growing != 1 else ''} of the quarantine {'are' if growing != 1 else 'is'} growing.")
+        state = "warn" if state == "pass" else state
     if not said:
-        checks = sum(check["batches"] for table in tables for check in table["checks"])
-        said = [
-            f"{checks:,} expectations held on {sum(len(table['batches']) for table in tables):,} batches."
-            if checks
-            else "Nothing was judged."
-        ]
+        said = _what_held(tables, standing)
     return {"state": state, "word": WORDS[state], "sentence": " ".join(said)}
 
 
-def summary(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[str, Any]:
+def _what_held(tables: list[dict[str, Any]], standing: dict[str, Any]) -> list[str]:
+    checks, batches = sum(check["batches"] for table in tables for check in table["checks"]), sum(len(table["batches"]) for table in tables)
+    said = [f"{checks:,} expectations held on {batches:,} batches."] if checks else []
+    if whole := sum(len(verdict["checks"]) for verdict in standing["whole_tables"]):
+        said.append(f"{whole} expectations held on whole tables.")
+    if standing["audits"]:
+        cells = sum(audit["cells"] or 0 for audit in standing["audits"])
+        said.append(f"The audit found {cells:,} cells of {len(standing['audits'])} gold tables equal to silver.")
+    return said or ["Nothing was judged."]
+
+
+def summary(tables: list[dict[str, Any]], files: dict[str, Any], standing: dict[str, Any]) -> dict[str, Any]:
     """The equation that covers what the run took in: `lead`, `read`, `terms` (word and number) and whether it `is_balanced`.
 
     Records are counted where they come in (bronze) and where they end (silver); a run that only went on in silver counts there.
@@ -51,8 +68,9 @@ def summary(tables: list[dict[str, Any]], files: dict[str, Any]) -> dict[str, An
     bronze, silver = totals.get("bronze"), totals.get("silver")
     if bronze is None and silver is None:
         listed = sum(files["counts"].values())
+        cared = standing["maintenance"]["sentence"]
         return {
-            "lead": f"{listed:,} files entered in the ledger; no record was written.",
+            "lead": f"{listed:,} files entered in the ledger; no record was written." if listed else cared or "No record was written.",
             "read": None,
             "terms": [],
             "is_balanced": balanced,

@@ -86,7 +86,9 @@ def test_the_band_of_usual_days_is_robust() -> None:
     assert low < 1000 < high < 2000 and low > 500
     flooded = band(usual | {MONDAY - timedelta(days=3): 1_000_000})
     assert abs(flooded[1] - high) < 50
-    silent = band({day: count for day, count in usual.items() if (MONDAY - day).days % 2})
-    assert silent[0] == 0, "every second day is silent: silence is usual"
+    silent = usual | {MONDAY - timedelta(days=n): 0 for n in (2, 4, 6)}
+    assert band(silent)[0] > 500, "three silent days are no reason to take a fourth for usual"
+    seldom = {day: count for day, count in usual.items() if (MONDAY - day).days in (1, 7, 14)}
+    assert "no number is usual" in volume(seldom, MONDAY, MONDAY + timedelta(days=1))["not_judged"]
     assert band({date(2013, 1, 1): 1, **usual}) == (low, high), "a stray old event begins no history"
     assert volume({date(2013, 1, 1): 1, MONDAY: 5}, MONDAY, MONDAY + timedelta(days=1))["not_judged"].startswith("0 days")
