@@ -6,7 +6,9 @@ import json
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from spark_jobs.spec.errors import ConfigurationFault
 
@@ -31,15 +33,26 @@ class AirflowApi:
         """The DAG as Airflow knows it; None until the DAG processor has read its file."""
         return self._ask("GET", f"/dags/{dag_id}", missing_is_none=True)
 
-    def runs(self, dag_id: str) -> list[dict[str, Any]]:
-        """The newest runs first: dag_run_id, state, run_type, start_date, end_date …"""
-        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=10") or {}
+    def runs(self, dag_id: str = "~") -> list[dict[str, Any]]:
+        """The newest runs first, of one DAG or of all: dag_id, dag_run_id, state, run_type, start_date, end_date …"""
+        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=20") or {}
         return list(answer.get("dag_runs", []))
 
-    def trigger(self, dag_id: str) -> str:
-        """Ask for a run now; returns its id. The scheduler starts it when its turn comes."""
-        answer = self._ask("POST", f"/dags/{dag_id}/dagRuns", {"logical_date": None}) or {}
+    def trigger(self, dag_id: str, **form: Any) -> str:
+        """Ask for a run now, its form filled in; returns its id. The scheduler starts it when its turn comes."""
+        answer = self._ask("POST", f"/dags/{dag_id}/dagRuns", {"logical_date": None, "conf": form}) or {}
         return str(answer["dag_run_id"])
+
+    def questions(self) -> list[dict[str, Any]]:
+        """What people are asked and have not answered: subject, body, options, task_instance …"""
+        answer = self._ask("GET", "/dags/~/dagRuns/~/hitlDetails?response_received=false&state=awaiting_input&limit=20") or {}
+        return list(answer.get("hitl_details", []))
+
+    def respond(self, question: Mapping[str, Any], option: str, **form: Any) -> None:
+        """Answer a question as the user who is logged in; raises ConfigurationFault (409) when somebody has answered before."""
+        task = question["task_instance"]
+        place = f"/dags/{task['dag_id']}/dagRuns/{quote(task['dag_run_id'], safe='')}/taskInstances/{task['task_id']}/{task['map_index']}"
+        self._ask("PATCH", f"{place}/hitlDetails", {"chosen_options": [option], "params_input": form})
 
     def _ask(self, method: str, path: str, body: object = None, *, missing_is_none: bool = False) -> dict[str, Any] | None:
         for attempt in (1, 2):

@@ -26,6 +26,7 @@ from spark_jobs.spec.pipeline import load_pipeline
 from spark_jobs.spec.settings import Settings, load_settings
 
 USER = "admin"
+ENDED = ("success", "failed")
 START_S = 180  # the API server needs 15 s on a quiet machine
 SERVERS = {
     "api-server": ["api-server"],
@@ -95,9 +96,9 @@ def _serve(settings: Settings, port: int) -> int:
 
 
 def _follow(servers: dict[str, Popen[bytes]], home: Path, api: AirflowApi, dag_id: str, progress: Path, *, is_waiting: bool) -> None:
-    """Print what the scheduler does. Files that wait get a run at once, unless the schedule has just made one itself."""
+    """Print what the scheduler does, of all DAGs. Files that wait get a run of `dag_id` at once, unless the schedule has just made one."""
     events = events_of(progress)
-    ended: set[str] = {run["dag_run_id"] for run in api.runs(dag_id) if run["state"] in ("success", "failed")}
+    told: set[tuple[str, ...]] = {_key(run) for run in api.runs() if run["state"] in ENDED}
     started = time.monotonic()
     asked = time.monotonic()
     while True:
@@ -105,23 +106,35 @@ def _follow(servers: dict[str, Popen[bytes]], home: Path, api: AirflowApi, dag_i
         for event in next(events):
             if event["state"] != "running":
                 mark = {"success": "✓", "failed": "✗", "retry": "↻"}.get(event["state"], "-")
-                say(f"  {mark} {event['task_id']:<14} {event['error'] or ''}".rstrip())
+                say(f"  {mark} {event['dag_id'] + ' ' + event['task_id']:<36} {event['error'] or ''}".rstrip())
         if time.monotonic() - asked > 3:
             asked = time.monotonic()
-            runs = api.runs(dag_id)
+            runs = api.runs()
             for run in runs:
-                if run["state"] in ("success", "failed") and run["dag_run_id"] not in ended:
-                    ended.add(run["dag_run_id"])
+                if run["state"] in ENDED and _key(run) not in told:
+                    told.add(_key(run))
                     colour = "green" if run["state"] == "success" else "bold red"
-                    say(
-                        f"Run {run['dag_run_id']} ended: {run['state']}. {api.base}/dags/{dag_id}/runs/{_quoted(run['dag_run_id'])}", colour
-                    )
-                    is_waiting = False
+                    say(f"Run {run['dag_run_id']} of {run['dag_id']} ended: {run['state']}. {_page(api, run)}", colour)
+                    is_waiting = is_waiting and run["dag_id"] != dag_id
+            for question in api.questions():
+                run = question["task_instance"]
+                if (*_key(run), "asked") not in told:
+                    told.add((*_key(run), "asked"))
+                    say(f"A person is asked: {question['subject']} {_page(api, run)}/required_actions", "yellow")
             if is_waiting and time.monotonic() - started > 10:
                 is_waiting = False
-                if not any(run["state"] in ("queued", "running") for run in runs) and not (api.dag(dag_id) or {}).get("is_paused"):
+                mine = [run for run in runs if run["dag_id"] == dag_id]
+                if not any(run["state"] in ("queued", "running") for run in mine) and not (api.dag(dag_id) or {}).get("is_paused"):
                     say(f"Run {api.trigger(dag_id)} asked for, since files are waiting.")
         time.sleep(0.5)
+
+
+def _key(run: Mapping[str, Any]) -> tuple[str, ...]:
+    return run["dag_id"], run["dag_run_id"]
+
+
+def _page(api: AirflowApi, run: Mapping[str, Any]) -> str:
+    return f"{api.base}/dags/{run['dag_id']}/runs/{_quoted(run['dag_run_id'])}"
 
 
 def _start_server(name: str, env: Mapping[str, str], home: Path) -> Popen[bytes]:

@@ -44,6 +44,12 @@ class Airflow:
             rows = database.execute("select task_id, state from task_instance where run_id = ?", [self.run_id]).fetchall()
         return dict(rows)
 
+    def asked(self):
+        """The runs that were made for a person to decide in: {run: what it is about}."""
+        with sqlite3.connect(airflow_home(self.stack.settings) / "airflow.db") as database:
+            rows = database.execute("select run_id, conf, state from dag_run where dag_id = 'cloudtrail_held'").fetchall()
+        return {run_id: (json.loads(conf)["table"], json.loads(conf)["batch"], state) for run_id, conf, state in rows}
+
     def failures(self):
         """{task or None for the run: sentence} of this run's failures, from the callbacks' record."""
         file = self.home / "failures.jsonl"
@@ -102,6 +108,8 @@ def test_warn_hold_and_stop_through_the_real_dag(airflow):
     assert len(stack.rows("silver.cloudtrail_events")) == 6
     held = {row["_batch_id"] for row in stack.rows("silver.cloudtrail_events_held")}
     assert len(held) == 1
+    question = (f"held__silver.cloudtrail_events__{next(iter(held))}", ("silver.cloudtrail_events", next(iter(held)), "queued"))
+    assert airflow.asked() == dict([question]), "a run in which a person decides was made, and this run did not wait for it"
 
     # release, and stop: most records of a batch break the contract. The gate is red, later layers wait, the report is written all the same.
     airflow.assay("held", "release", "silver.cloudtrail_events", held.pop(), "--note", "seen")
@@ -110,7 +118,10 @@ def test_warn_hold_and_stop_through_the_real_dag(airflow):
     assert airflow.run_state == "failed"
     assert states["gate_silver"] == "failed"
     assert states["gate_gold"] == "upstream_failed"
-    assert states["report"] == "success"
+    assert (states["ask_decisions"], states["report"]) == ("success", "success")
+    stopped = next(row["batch_id"] for row in stack.rows("_ops.verdicts") if row["outcome"] == "stop")
+    asked = dict([question, (f"held__silver.cloudtrail_events__{stopped}", ("silver.cloudtrail_events", stopped, "queued"))])
+    assert airflow.asked() == asked, "after a red gate too, and none a second time"
     assert set(airflow.failures()) == {"gate_silver", None}
     assert "half" in airflow.failures()["gate_silver"]
     assert len(stack.rows("silver.cloudtrail_events")) == 8
@@ -120,7 +131,6 @@ def test_warn_hold_and_stop_through_the_real_dag(airflow):
     assert "half" in page
 
     # reject: the stopped batch goes to quarantine, and the next run is green and up to date.
-    stopped = next(row["batch_id"] for row in stack.rows("_ops.verdicts") if row["outcome"] == "stop")
     airflow.assay("held", "reject", "silver.cloudtrail_events", stopped, "--note", "test data")
     states = airflow.run()
     assert airflow.run_state == "success"
@@ -133,7 +143,8 @@ def test_warn_hold_and_stop_through_the_real_dag(airflow):
     # nothing new: everything but the report is skipped, and no Spark is started.
     states = airflow.run()
     assert airflow.run_state == "success"
-    assert {state for task, state in states.items() if task not in ("discover", "report")} == {"skipped"}
+    assert {state for task, state in states.items() if task not in ("discover", "ask_decisions", "report")} == {"skipped"}
+    assert airflow.asked() == asked
 
 
 def test_both_shapes_give_the_same_tables(airflow, tmp_path, spark):
