@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -60,6 +60,32 @@ def added_files(settings: Settings, table: TableId, after: Position, up_to: int 
                 continue
             stats = json.loads(add["stats"]) if add.get("stats") else {}
             yield AddedFile(version, unquote(add["path"]), int(add["size"]), stats.get("numRecords"))
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """One data file whose rows a commit took out or wrote anew elsewhere, with its partition's values as text."""
+
+    version: int
+    path: str  # below the table's folder, decoded
+    partition: Mapping[str, str]
+
+
+def removed_files(settings: Settings, table: TableId, after: int, up_to: int | None = None) -> Iterator[RemovedFile]:
+    """The data files that commits took out after version `after`, up to and including `up_to` (default: the latest); not by rearranging.
+
+    Raises FileNotFoundError when a commit file in between was already cleaned up.
+    """
+    found = lake_table(settings, table)
+    if found is None:
+        return
+    for version in range(after + 1, (found.version() if up_to is None else up_to) + 1):
+        for action in commit_actions(settings, table, version):
+            gone = action.get("remove")
+            if gone is not None and gone.get("dataChange", True):
+                path = unquote(gone["path"])
+                folders = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)  # some writers leave the values out
+                yield RemovedFile(version, path, gone.get("partitionValues") or folders)
 
 
 def versions_in_force(settings: Settings, table: TableId) -> Iterator[tuple[int, dict[str, Any]]]:

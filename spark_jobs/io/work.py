@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.io.checkpoint import Checkpoint
-from spark_jobs.io.delta_log import Position, RestoredToUnknown, added_files, versions_in_force
+from spark_jobs.io.delta_log import Position, RestoredToUnknown, added_files, removed_files, versions_in_force
 from spark_jobs.io.lake import commit_metadata, lake_table, storage
 from spark_jobs.io.ops import Ops
 from spark_jobs.spec.errors import CheckpointDamaged
@@ -41,11 +41,11 @@ def gold_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
     return Checkpoint(settings, pipeline.gold_stream, pipeline.silver_table, writes=pipeline.gold_tables_of("hourly"))
 
 
-def pending_files(settings: Settings, pipeline: Pipeline) -> PendingFiles:
-    """What the ledger lists for this pipeline beyond the bronze checkpoint."""
+def pending_files(settings: Settings, pipeline: Pipeline, up_to: int | None = None) -> PendingFiles:
+    """What the ledger lists for this pipeline beyond the bronze checkpoint; `up_to`: at that version of the ledger."""
     fs, root = storage(settings.location(FILES))
     files = size = most_files = most_bytes = 0
-    for added in added_files(settings, FILES, bronze_checkpoint(settings, pipeline).position()):
+    for added in added_files(settings, FILES, bronze_checkpoint(settings, pipeline).position(), up_to):
         with fs.open(f"{root}/{added.path}", "rb") as file:
             rows = pq.read_table(file, columns=["pipeline", "state", "size"])
         mine = rows.filter((pc.field("pipeline") == pipeline.name) & (pc.field("state") == "listed"))
@@ -68,9 +68,12 @@ def unfinished_layers(settings: Settings, pipeline: Pipeline) -> list[str]:
 
 
 def silver_behind(settings: Settings, pipeline: Pipeline, gold: TableId) -> bool:
-    """True when silver has data that the gold table does not name yet."""
-    consumed = named_silver_version(settings, pipeline, gold)
-    return _has_unread(settings, pipeline.silver_table, Position(0 if consumed is None else consumed + 1, -1))
+    """True when silver has rows that the gold table does not name yet, or has lost some that it counts."""
+    named = named_silver_version(settings, pipeline, gold)
+    consumed, silver = -1 if named is None else named, pipeline.silver_table
+    if _has_unread(settings, silver, Position(consumed + 1, -1)):
+        return True
+    return any(True for _ in removed_files(settings, silver, consumed))
 
 
 def named_silver_version(settings: Settings, pipeline: Pipeline, gold: TableId) -> int | None:
@@ -127,7 +130,7 @@ def undone_decisions(settings: Settings, pipeline: Pipeline) -> list[dict[str, s
     decisions = ops.read(DECISIONS, filter=mine).to_pylist()
     if not decisions:
         return []
-    books = ops.read(BOOKS, ["table", "batch_id"], mine & pc.field("decision").is_valid()).to_pylist()
+    books = ops.read(BOOKS, ["table", "batch_id"], mine, present=["decision"]).to_pylist()
     done = {(row["table"], row["batch_id"].split(".")[0]) for row in books}
     decisions.sort(key=lambda row: row["decided_at"])
     return [row for row in decisions if (row["table"], row["batch_id"]) not in done]

@@ -7,19 +7,25 @@ the gold table's last commit names. They are replaced in one commit that names t
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.io.delta_log import latest_version
-from spark_jobs.io.delta_tables import read_stream, replace_where
+from spark_jobs.io.delta_tables import commit_of_batch, read_stream, replace_where
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import check_gold_in_force, gold_checkpoint, is_gold_stranded, named_silver_version, silver_app
-from spark_jobs.jobs.gold_batch import GoldBatch, complete_books
+from spark_jobs.jobs.amendments import record_amendments
+from spark_jobs.jobs.first_seen import merge_first_seen
+from spark_jobs.jobs.gold_batch import GoldBatch, complete_books, counted_by_commit
+from spark_jobs.jobs.publishing import write_books
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.jobs.touched_windows import (
     Touched,
     bucket_counts,
+    buckets_of_dates,
     dates_of,
     events_of_spans,
     replaced_windows,
@@ -30,6 +36,7 @@ from spark_jobs.jobs.touched_windows import (
 from spark_jobs.spec.books import Books
 from spark_jobs.spec.errors import BooksUnbalanced
 from spark_jobs.spec.pipeline import GoldSpec
+from spark_jobs.spec.tables import TableId
 from spark_jobs.spec.windows import ranges
 
 if TYPE_CHECKING:
@@ -50,7 +57,8 @@ def start_gold(run: Run, leases: Leases) -> LayerQuery:
         check_gold_in_force(run.settings, run.pipeline, table)
     if is_gold_stranded(run.settings, run.pipeline):  # the stream has nothing to say, so nothing would bring the table up
         build_batch(run, leases, f"{checkpoint.newest_batch_id()}.again", hourly)
-    events = read_stream(run.spark, run.settings, run.pipeline.silver_table)
+    # A replay changes rows of silver in place: for a clock that is one tick more, and the windows are read from the log in any case.
+    events = read_stream(run.spark, run.settings, run.pipeline.silver_table, ignoreChanges="true")
 
     def clocked(_: DataFrame, number: int) -> None:
         build_batch(run, leases, checkpoint.batch_id(number), hourly)
@@ -75,6 +83,46 @@ def build_batch(run: Run, leases: Leases, batch_id: str, specs: Sequence[GoldSpe
             buckets[since] = touched_buckets(run, since, version)
         touched.append(Touched(spec, tuple(spec.window.touched(buckets[since])), named))
     _replace_all(GoldBatch(run, leases, batch_id, version, run.clock()), touched)
+
+
+def recompute(run: Run, leases: Leases, dates: Sequence[date], mark: str) -> None:
+    """Compute every window of every gold table that covers these days (UTC) again, whatever the tables name; and what is new in silver.
+
+    `mark` names the batch in each table: a second call with it only completes what the first has left out. The caller holds the leases of
+    all gold tables (`pipeline.gold_tables`). Raises GateStopped, BooksUnbalanced, CheckpointDamaged, LeaseLost.
+    """
+    pipeline, settings = run.pipeline, run.settings
+    version = latest_version(settings, pipeline.silver_table)
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", mark):
+        raise ValueError(f"'{mark}' cannot name a batch: letters, digits, - and _ only")
+    if version is None:
+        return
+    batch = GoldBatch(run, leases, mark, version, run.clock(), mark)
+    touched = []
+    for spec in pipeline.gold:
+        named = _named_in_force(run, pipeline.gold_table(spec))
+        if not _is_done(batch, pipeline.gold_table(spec)):
+            buckets = {*buckets_of_dates(dates), *touched_buckets(run, -1 if named is None else named, version)}
+            touched.append(Touched(spec, tuple(spec.window.touched(buckets)), named))
+    _replace_all(batch, touched)
+    if pipeline.first_seen is not None:
+        table = pipeline.gold_table(pipeline.first_seen)
+        named = _named_in_force(run, table)
+        if not _is_done(batch, table):
+            merge_first_seen(batch, pipeline.first_seen, named, dates)
+
+
+def _named_in_force(run: Run, table: TableId) -> int | None:
+    check_gold_in_force(run.settings, run.pipeline, table)
+    return named_silver_version(run.settings, run.pipeline, table)
+
+
+def _is_done(batch: GoldBatch, table: TableId) -> bool:
+    """True when the table holds the batch already; its books are completed."""
+    done = commit_of_batch(batch.run.settings, table, batch.batch_id)
+    if done is not None:
+        write_books(batch.run, "gold", table, counted_by_commit(done))
+    return done is not None
 
 
 def _replace_all(batch: GoldBatch, touched: Sequence[Touched]) -> None:
@@ -111,9 +159,12 @@ def _replace_windows(batch: GoldBatch, touched: Touched, events: DataFrame, coun
                 f"{table}: silver version {batch.version} has {expected} events in the touched windows, gold counts {books.written}."
             )
         batch.leases.check()
+        record_amendments(batch, touched, windows)
+        batch.leases.check()
         replace_where(
             run.settings, table, windows, where=replaced_windows(touched), partition_by="window_date", partitions=dates_of(replaced),
-            app=silver_app(run.settings, run.pipeline), transaction=batch.version, note=note,
+            app=silver_app(run.settings, run.pipeline),
+            transaction=None if touched.since == batch.version else batch.version, note=note,
         )  # fmt: skip
         batch.finish(table, note, f"{len(touched.starts)} windows at silver version {batch.version}; {books.equation()}")
     finally:

@@ -18,7 +18,7 @@ from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import named_silver_version, silver_app
 from spark_jobs.jobs.gold_batch import GoldBatch, complete_books
 from spark_jobs.jobs.run import Run
-from spark_jobs.jobs.touched_windows import added_events, events_at
+from spark_jobs.jobs.touched_windows import added_events, changed_dates, events_at
 from spark_jobs.spec.books import Books
 from spark_jobs.spec.errors import BooksUnbalanced
 from spark_jobs.spec.pipeline import FirstSeenSpec
@@ -43,10 +43,12 @@ def build_first_seen(run: Run, leases: Leases, batch_id: str, spec: FirstSeenSpe
 def merge_first_seen(batch: GoldBatch, spec: FirstSeenSpec, named: int | None, dates: Sequence[date] = ()) -> None:
     """Merge the first events of what silver has added since version `named`, and of all that it has on `dates`.
 
-    A value that is shown with an event of those dates which silver has no more gets the first of all its events, or goes.
+    A value that is shown with an event of those dates which silver has no more gets the first of all its events, or goes. Dates on which
+    silver's rows were changed in place (by a replay) are looked at in any case.
     """
     from pyspark.sql import functions as F
 
+    dates = sorted({*dates, *(changed_dates(batch.run, named, batch.version) if named is not None else ())})
     run, table, key = batch.run, batch.run.pipeline.gold_table(spec), batch.run.pipeline.silver.key
     with ExitStack() as cached:
 
@@ -85,12 +87,11 @@ def merge_first_seen(batch: GoldBatch, spec: FirstSeenSpec, named: int | None, d
 
 def _offered(batch: GoldBatch, spec: FirstSeenSpec, named: int | None, dates: Sequence[date]) -> DataFrame:
     """The first events of what may move the table."""
-    run = batch.run
-    silver = events_at(run, batch.version)
-    columns = columns_of(run, spec)
-    added = added_events(run, -1 if named is None else named, batch.version, silver.select(columns).schema)
-    events = silver.where(_on(run.pipeline.silver.date, dates)).select(columns)
-    return first_events(run, spec, events if added is None else events.unionByName(added.select(columns)))
+    run, columns = batch.run, columns_of(batch.run, spec)
+    events = added_events(run, -1 if named is None else named, batch.version, columns)
+    if dates:
+        events = events.unionByName(events_at(run, batch.version).where(_on(run.pipeline.silver.date, dates)).select(columns))
+    return first_events(run, spec, events)
 
 
 def _corrected(batch: GoldBatch, spec: FirstSeenSpec, offered: DataFrame, known: DataFrame, dates: Sequence[date]) -> DataFrame:

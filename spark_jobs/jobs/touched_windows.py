@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from spark_jobs.io.delta_log import Position, added_files
+from spark_jobs.io.delta_log import Position, added_files, removed_files
 from spark_jobs.io.delta_tables import read_table, spark_location
 from spark_jobs.jobs.run import Run
+from spark_jobs.jobs.silver_in_force import refuse_changes_by_others
 from spark_jobs.spec.pipeline import GoldSpec
 from spark_jobs.spec.windows import BUCKET_S, ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 DAY_S = 86_400
 
@@ -34,26 +34,64 @@ class Touched:
 
 
 def touched_buckets(run: Run, since: int, version: int) -> list[int]:
-    """The instants (starts of BUCKET_S buckets) of all events added to silver after version `since` and up to `version`."""
-    added = added_events(run, since, version, f"{run.pipeline.silver.time} timestamp")
-    return [] if added is None else [row.bucket for row in added.select(_bucket(run).alias("bucket")).distinct().collect()]
+    """The instants (starts of BUCKET_S buckets) of all events that silver got, or lost, after version `since` and up to `version`.
 
-
-def added_events(run: Run, since: int, version: int, schema: str | StructType) -> DataFrame | None:
-    """The silver rows added after version `since` and up to `version`, in the columns of `schema`; None when there are none.
-
-    Read from the added files themselves: a micro-batch can end inside a version. When silver's log no longer reaches back, all rows.
+    Raises SourceChanged when somebody else than a replay has changed rows that were counted.
     """
-    silver = run.pipeline.silver_table
+    if since >= 0:
+        refuse_changes_by_others(run, since, version)
+    schema = f"{run.pipeline.silver.time} timestamp"
     try:
-        files = list(added_files(run.settings, silver, Position(since + 1, -1), version))
+        files = [*_added(run, since, version), *_removed(run, since, version)]
+    except FileNotFoundError:  # silver's log no longer reaches back
+        changed = events_at(run, version)
+    else:
+        if not files:
+            return []
+        changed = run.spark.read.schema(schema).parquet(*files)  # the column named, or Spark reads footers to learn it
+    return [row.bucket for row in changed.select(_bucket(run).alias("bucket")).distinct().collect()]
+
+
+def added_events(run: Run, since: int, version: int, columns: Sequence[str]) -> DataFrame:
+    """The silver rows that came in after version `since` and up to `version`.
+
+    Read from the added files themselves: a micro-batch can end inside a version. Rows that a commit only wrote anew (in a file with
+    changed ones) are left out. When silver's log no longer reaches back: all rows.
+    """
+    silver = events_at(run, version)
+    names = list(dict.fromkeys([*columns, "_rid"]))
+    try:
+        added, removed = _added(run, since, version), _removed(run, since, version)
     except FileNotFoundError:
-        return events_at(run, version)
-    root = spark_location(run.settings, silver)
-    paths = [f"{root}/{file.path}" for file in files if file.rows != 0]
-    if not paths:
-        return None
-    return run.spark.read.schema(schema).parquet(*paths)  # the columns named, or Spark reads footers to learn them
+        return silver.select(*columns)
+    reader = run.spark.read.schema(silver.select(names).schema)
+    if not added:
+        return silver.select(*columns).limit(0)
+    rows = reader.parquet(*added)
+    if removed:
+        rows = rows.join(reader.parquet(*removed).select("_rid"), on="_rid", how="left_anti")
+    return rows.select(*columns)
+
+
+def changed_dates(run: Run, since: int, version: int) -> list[date]:
+    """The partitions of silver in which rows were changed or taken out after version `since` and up to `version`."""
+    column = run.pipeline.silver.date
+    try:
+        removed = list(removed_files(run.settings, run.pipeline.silver_table, since, version))
+    except FileNotFoundError:  # nobody knows
+        return [row[0] for row in events_at(run, version).select(column).distinct().collect()]
+    return sorted({date.fromisoformat(file.partition[column]) for file in removed})
+
+
+def _added(run: Run, since: int, version: int) -> list[str]:
+    root = spark_location(run.settings, run.pipeline.silver_table)
+    files = added_files(run.settings, run.pipeline.silver_table, Position(since + 1, -1), version)
+    return [f"{root}/{file.path}" for file in files if file.rows != 0]
+
+
+def _removed(run: Run, since: int, version: int) -> list[str]:
+    root = spark_location(run.settings, run.pipeline.silver_table)
+    return [f"{root}/{file.path}" for file in removed_files(run.settings, run.pipeline.silver_table, since, version)]
 
 
 def bucket_counts(run: Run, events: DataFrame, specs: Sequence[GoldSpec]) -> dict[str, dict[int, int]]:

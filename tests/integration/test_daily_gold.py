@@ -1,13 +1,18 @@
 """Daily gold: the same code as hourly gold at another cadence, which neither waits for the other."""
 
 import json
+from datetime import date
 
 import pytest
+from deltalake import DeltaTable
 
 from spark_jobs.io.delta_tables import merge_once
+from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import unfinished_layers
 from spark_jobs.jobs import first_seen
 from spark_jobs.jobs.build_daily_gold import build_daily_gold
+from spark_jobs.jobs.build_gold import recompute
 from spark_jobs.jobs.gate import gate
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.errors import BooksUnbalanced
@@ -120,3 +125,51 @@ def test_a_merge_that_wrote_another_number_than_was_counted_fails_its_books(stac
     monkeypatch.setattr(first_seen, "merge_once", loses_a_row)
     with pytest.raises(BooksUnbalanced, match=f"{SEEN}: the books of batch daily-00000000 do not balance: 4 read ≠ 3 written"):
         stack.daily()
+
+
+def test_days_are_computed_again_on_demand_and_rows_that_silver_changed_or_lost_are_followed(stack):
+    deliver(stack.landing, {**FIRST, **SECOND})
+    stack.discover()
+    assert stack.run() is None
+    stack.daily()
+    day, tables = date(2024, 5, 1), stack.pipeline.gold_tables
+
+    def versions():
+        return [lake_table(stack.settings, table).version() for table in tables]
+
+    def again(mark):
+        run = stack.start(mark)
+        with Leases(stack.settings, tables, run.run_id) as leases:
+            recompute(run, leases, [day], mark)
+
+    # Gold was damaged by hand, and names silver's latest version: nothing but a forced computation would mend it.
+    for table, change in zip(tables, ("event_count", "event_count", "denied_count", "event_count", ""), strict=True):
+        damaged = DeltaTable(stack.settings.location(table))
+        if change:
+            damaged.update({change: f"{change} + 5"}, predicate="window_date = '2024-05-01'")
+        else:
+            damaged.update({"first_event_at": "first_event_at - interval '1 hour'"})
+    before = versions()
+    again("bf1-0001")
+    assert_gold_is_a_batch_over_silver(stack, "hourly", "daily")
+    assert versions() == [version + 1 for version in before]
+    books = [row for row in stack.rows("_ops.books") if row["batch_id"] == "bf1-0001"]
+    assert [row["table"] for row in books] == [str(table) for table in tables]
+    assert all(row["is_balanced"] for row in books)
+    again("bf1-0001")
+    assert versions() == [version + 1 for version in before], "a second call with the mark changes nothing"
+
+    # Silver's rows are changed in place: an event leaves, another moves to another hour. Gold follows at its next run.
+    silver = DeltaTable(stack.settings.location(stack.pipeline.silver_table))
+    leaves, moves = (json.loads(text(number))["eventID"] for number in (12, 15))
+    silver.delete(f"event_id = '{leaves}'")
+    silver.update({"event_time": "event_time + interval '3 hours'", "user_agent": "'other'"}, predicate=f"event_id = '{moves}'")
+    assert "gold" in unfinished_layers(stack.settings, stack.pipeline)
+    assert stack.run() is None
+    assert unfinished_layers(stack.settings, stack.pipeline) == []
+    assert stack.daily()["stopped"] is None
+    assert_gold_is_a_batch_over_silver(stack, "hourly", "daily")
+    silver.delete("event_time < '2024-05-01T12:00:00Z'")
+    assert stack.run() is None
+    assert stack.daily()["stopped"] is None
+    assert_gold_is_a_batch_over_silver(stack, "hourly", "daily")
