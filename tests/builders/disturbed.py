@@ -101,6 +101,8 @@ def overtaken(stack: Stack, point: KillPoint, **env: str) -> subprocess.Complete
 def started(stack: Stack, point: KillPoint | None = None, job: str = "run_layers", **env: str) -> subprocess.Popen[str]:
     """A job as a process of its own that is under way."""
     words = stack.command(point.job if point else job)
+    if point and "." in point.job:  # a module by its whole name
+        words[2] = point.job
     words = command(point, words) if point else words
     return subprocess.Popen(words, env=stack.environment(env), cwd=PROJECT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 

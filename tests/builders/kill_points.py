@@ -43,3 +43,48 @@ FREEZES = (
     KillPoint("frozen before the first gold commit", GOLD, freeze=True),
     KillPoint("frozen before the last gold commit", GOLD, call=3, freeze=True),
 )
+
+# A replay of quarantine, of files, and the release of a held batch, in the order in which each comes by.
+INTENT = "spark_jobs.jobs.replay_commit:_tell_intent"
+CHANGE = "spark_jobs.io.delta_changes:change_once"
+TAKE_OUT = "spark_jobs.io.delta_changes:take_out"
+QUARANTINE_REPLAY_POINTS = tuple(
+    KillPoint(f"replay of quarantine, {name}", function, when, call, appears, job="spark_jobs.jobs.replay_quarantine")
+    for name, function, when, call, appears in (
+        ("before its intent", INTENT, "before", 1, ""),
+        ("after its intent", INTENT, "after", 1, ""),
+        ("while its first side table is written", SIDE, "before", 1, "silver/cloudtrail_events_quarantine/**/*.parquet"),
+        ("after its first side table", SIDE, "after", 1, ""),
+        ("after its side tables", SIDE, "after", 2, ""),
+        ("while silver is written", COMMIT, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
+        ("after silver, before its books", COMMIT, "after", 1, ""),
+        ("after its books", BOOKS, "after", 1, ""),
+        ("after the quarantine is tidied up", TAKE_OUT, "after", 1, ""),
+        ("after all is tidied up, before its intent is removed", TAKE_OUT, "after", 2, ""),
+    )
+)
+FILES_REPLAY_POINTS = tuple(
+    KillPoint(f"replay of files, {name}", function, when, call, appears, job="tests.builders.misread")
+    for name, function, when, call, appears in (
+        ("after its intent", INTENT, "after", 1, ""),
+        ("after its side tables", SIDE, "after", 2, ""),
+        ("before silver is changed", CHANGE, "before", 1, ""),
+        ("while silver is changed", CHANGE, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
+        ("after silver is changed, before its books", CHANGE, "after", 1, ""),
+        ("between two of its books", BOOKS, "after", 1, ""),
+        ("after its books", BOOKS, "after", 2, ""),
+        ("after the quarantine is tidied up", TAKE_OUT, "after", 1, ""),
+        ("after all is tidied up, before its intent is removed", TAKE_OUT, "after", 2, ""),
+    )
+)
+RELEASE_POINTS = tuple(
+    KillPoint(f"release, {name}", function, when, call, appears, job="spark_jobs.jobs.build_silver")
+    for name, function, when, call, appears in (
+        ("before its duplicates", SIDE, "before", 1, ""),
+        ("after its duplicates", SIDE, "after", 1, ""),
+        ("while silver is written", COMMIT, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
+        ("after silver, before the held rows are taken away", COMMIT, "after", 1, ""),
+        ("after the held rows are taken away, before its books", SIDE, "after", 2, ""),
+        ("after its books", BOOKS, "after", 1, ""),
+    )
+)

@@ -5,25 +5,19 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from spark_jobs.io.lake import lake_table
-from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import unfinished_layers
-from spark_jobs.jobs.replay import replay_files
-from spark_jobs.jobs.run import Run
 from spark_jobs.pipelines.cloudtrail import silver
 from spark_jobs.report.balance import balance
 from spark_jobs.spec.errors import GateStopped, SourceChanged
-from spark_jobs.spec.tables import SIDES, TableId
+from spark_jobs.spec.tables import SIDES
 from tests.builders.accounting import assert_every_record_accounted_for
-from tests.builders.corpus import FOLDER
 from tests.builders.events import event, event_text
-from tests.builders.landing_files import document, packed
+from tests.builders.misread import SILVER, WHOLE_SECONDS, land, replay_landed
 from tests.builders.stack import Stack
 
-SILVER = TableId("silver", "cloudtrail_events")
-WHOLE_SECONDS = r"\A\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ\z"
 
-
-def test_silver_and_gold_end_as_if_the_new_parser_had_read_everything_and_twice_is_once(stack, monkeypatch, tmp_path):
+def test_silver_and_gold_end_as_if_the_new_parser_had_read_everything_and_twice_is_once(spark, monkeypatch, tmp_path):
+    stack, fresh = (Stack(tmp_path / name, spark, gates=False) for name in ("replayed", "fresh"))
     declared = silver.parse_events
     with monkeypatch.context() as old:
         old.setattr(silver, "EVENT_TIME", WHOLE_SECONDS)  # fractions are refused: 4 and 5 are quarantined
@@ -32,9 +26,8 @@ def test_silver_and_gold_end_as_if_the_new_parser_had_read_everything_and_twice_
     before = assert_every_record_accounted_for(stack)
     assert (before.silver, before.quarantined, before.duplicate) == (6, 3, 2)
     monkeypatch.setattr(silver, "parse_events", lambda raw: _new(declared(raw)))
-    files = [row["file_id"] for row in stack.rows("_ops.files", ["file_id"])]
 
-    done = _replay(stack, files, "backfill-7.chunk-1")
+    done = replay_landed(stack, "backfill-7.chunk-1")
     assert (done.recovered, done.changed, done.unchanged, done.still_bad, done.duplicate) == (3, 2, 3, 2, 1)
     accounted = assert_every_record_accounted_for(stack, waiting=["gold"], moved=_MOVED)
     assert (accounted.silver, accounted.quarantined, accounted.duplicate) == (8, 2, 1)
@@ -43,32 +36,31 @@ def test_silver_and_gold_end_as_if_the_new_parser_had_read_everything_and_twice_
     assert assert_every_record_accounted_for(stack, moved=_MOVED).silver == 8
     assert balance(stack.settings, count_rows=True)["is_balanced"]
 
-    fresh = Stack(tmp_path / "fresh", stack._spark)
     _deliver(fresh)
     assert fresh.run() is None
     for table in (SILVER, SILVER.side("quarantine"), *stack.pipeline.gold_tables_of("hourly")):
         assert stack.content(str(table)) == fresh.content(str(table)), table
 
     versions = _versions(stack)
-    assert _replay(stack, files, "backfill-7.chunk-1") == done  # carried out already
-    again = _replay(stack, files, "backfill-8.chunk-1")
+    assert replay_landed(stack, "backfill-7.chunk-1") == done  # carried out already
+    again = replay_landed(stack, "backfill-8.chunk-1")
     assert (again.recovered, again.changed, again.unchanged, again.still_bad, again.duplicate) == (0, 0, 8, 2, 1)
     assert _versions(stack) == versions and stack.run() is None and _versions(stack) == versions
 
 
 def test_a_parser_that_refuses_most_of_what_silver_has_is_stopped_by_the_gate(stack, monkeypatch):
-    _land(stack, "many", *[event_text(number) for number in range(25)])
+    land(stack, "many", *[event_text(number) for number in range(25)])
     assert stack.run() is None
     before, versions = assert_every_record_accounted_for(stack), _versions(stack)
     monkeypatch.setattr(silver, "EARLIEST", "2025-01-01")
     with pytest.raises(GateStopped, match="at most half of a batch"):
-        _replay(stack, [row["file_id"] for row in stack.rows("_ops.files", ["file_id"])], "mistake")
+        replay_landed(stack, "mistake")
     assert _versions(stack) == versions and assert_every_record_accounted_for(stack) == before
 
 
 @pytest.mark.parametrize("change", [lambda table: table.delete("_record_index = 0"), lambda table: table.update({"user_agent": "'x'"})])
 def test_rows_of_silver_changed_by_hand_stop_gold_with_a_sentence(stack, change):
-    _land(stack, "one", event_text(1), event_text(2))
+    land(stack, "one", event_text(1), event_text(2))
     assert stack.run() is None
     before = stack.content("gold.cloudtrail_activity_1h")
     change(DeltaTable(stack.settings.location(SILVER)))
@@ -84,12 +76,12 @@ def _deliver(stack):
     """1 to 3 stay; 4 and 5 have fractions of seconds; 6 and 7 are read otherwise; 8 breaks the new contract, as does its re-delivery."""
     texts = [event_text(1), event_text(2), event_text(3, userAgent="x")]
     texts += [event_text(number, eventTime="2024-05-01T12:30:15.5Z") for number in (4, 5)]
-    _land(stack, "first", *texts)
+    land(stack, "first", *texts)
     stack.run("bronze", "silver")
-    _land(stack, "second", event_text(6, eventName="Sixth"), event_text(7, eventName="Seventh"), event_text(8, eventName="Eighth"))
+    land(stack, "second", event_text(6, eventName="Sixth"), event_text(7, eventName="Seventh"), event_text(8, eventName="Eighth"))
     stack.run("bronze", "silver")
     # Of 1 and 8 once more; and 9 without an id: bad by either parser.
-    _land(stack, "third", event_text(1), event_text(8, eventName="EighthAgain"), event_text(9, eventID=...))
+    land(stack, "third", event_text(1), event_text(8, eventName="EighthAgain"), event_text(9, eventID=...))
 
 
 def _new(parsed):
@@ -106,18 +98,6 @@ def _new(parsed):
         .withColumn("event_time", F.when(refused, nothing).otherwise(F.col("event_time")))
         .withColumn("event_date", F.when(refused, nothing).otherwise(F.col("event_date")))
     )
-
-
-def _land(stack, name, *texts):
-    stack.land(f"{FOLDER}/{name}.json.gz", packed(document([text.encode() for text in texts])))
-    stack.discover()
-
-
-def _replay(stack, files, mark):
-    run = Run(stack.settings, stack.pipeline, stack._next_run(), stack.clock, small=True)
-    run._session.append(stack._spark)
-    with Leases(run.settings, [SILVER], run.run_id) as leases:
-        return replay_files(run, leases, files, mark)
 
 
 def _versions(stack):

@@ -6,36 +6,28 @@ from types import SimpleNamespace
 import pytest
 
 from spark_jobs.io.lake import lake_table
-from spark_jobs.io.lease import Leases
 from spark_jobs.io.parked import due_rids
 from spark_jobs.jobs import replay_commit
 from spark_jobs.jobs.discover import _work as discover_work
-from spark_jobs.jobs.replay_quarantine import replay_quarantine
 from spark_jobs.jobs.run import Run
-from spark_jobs.pipelines.cloudtrail import silver
 from spark_jobs.report.balance import balance
 from spark_jobs.spec.errors import ConfigurationFault, GateStopped
-from spark_jobs.spec.tables import DECISIONS, DISMISSALS, SIDES, TableId
+from spark_jobs.spec.tables import DECISIONS, DISMISSALS, SIDES
 from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.assay_command import assay, assay_json
-from tests.builders.corpus import FOLDER, good_file
 from tests.builders.events import event, event_text
-from tests.builders.landing_files import document, packed
+from tests.builders.misread import SILVER, fill_with_a_broken_parser, land, replay_chosen
 from tests.builders.stack import Stack
 from tests.builders.stricter import demand, with_policy
 
-SILVER = TableId("silver", "cloudtrail_events")
-WHOLE_SECONDS = r"\A\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ\z"  # a parser that was written without thinking of fractions
-FRACTION = {"eventTime": "2024-05-01T12:30:15.5Z"}
-
 
 def test_a_mended_parser_recovers_each_record_once_and_a_second_replay_changes_nothing(stack, monkeypatch):
-    _broken_run(stack, monkeypatch)
+    fill_with_a_broken_parser(stack, monkeypatch)
     before = assert_every_record_accounted_for(stack)
     assert (before.silver, before.quarantined, before.duplicate) == (4, 6, 0)
     assert {group["rule"]: group["count"] for group in _list(stack)} == {"event_time_unparseable": 5, "missing_event_id": 1}
 
-    done = _replay(stack, rule="event_time_unparseable")
+    done = replay_chosen(stack, rule="event_time_unparseable")
     assert (done.recovered, done.still_bad, done.duplicate) == (1, 1, 3)
     accounted = assert_every_record_accounted_for(stack, waiting=["gold"])
     assert (accounted.silver, accounted.quarantined, accounted.duplicate) == (5, 2, 3)
@@ -55,16 +47,14 @@ def test_a_mended_parser_recovers_each_record_once_and_a_second_replay_changes_n
     assert way["ends"] == "published" and "replay-00000001" in str(way["steps"])
 
     versions = _versions(stack)
-    assert (_replay(stack, rule="event_time_unparseable").recovered, _replay(stack).still_bad) == (0, 2)
+    assert (replay_chosen(stack, rule="event_time_unparseable").recovered, replay_chosen(stack).still_bad) == (0, 2)
     assert _versions(stack) == versions and stack.run() is None
     assert assert_every_record_accounted_for(stack) == accounted
 
 
 def test_what_is_recovered_passes_the_gate_or_nothing_is_committed_and_rejected_rows_wait_to_be_named(stack, monkeypatch):
-    _broken_run(stack, monkeypatch)
-    held = good_file(30, 31, recipientAccountId="not-an-account")
-    stack.land(f"{FOLDER}/odd.json.gz", held)
-    stack.discover()
+    fill_with_a_broken_parser(stack, monkeypatch)
+    land(stack, "odd", *[event_text(number, recipientAccountId="not-an-account") for number in (30, 31)])
     assert stack.run("bronze", "silver") is None
     decision = {"decision_id": "d", "decision": "reject", "who": "ana", "note": "", "decided_at": stack.clock()}
     stack.ops.append(DECISIONS, [decision | {"pipeline": "cloudtrail", "table": str(SILVER), "batch_id": "v1-00000002"}])
@@ -76,22 +66,22 @@ def test_what_is_recovered_passes_the_gate_or_nothing_is_committed_and_rejected_
         demand(stricter, "silver", "event_time < timestamp'2024-05-01 12:30:15.5Z'", ["event_time"])
         declared, stack.pipeline = stack.pipeline, with_policy(stack.pipeline, "silver", "hold")
         with pytest.raises(GateStopped, match="Nothing was committed, its records stay where they are"):
-            _replay(stack)
+            replay_chosen(stack)
         stack.pipeline = declared
     assert _versions(stack) == versions and assert_every_record_accounted_for(stack) == before
     assert assay_json(_command(stack), "held", "list") == []  # it is replayed again, not released
 
-    assert _replay(stack).recovered == 1
+    assert replay_chosen(stack).recovered == 1
     with pytest.raises(GateStopped, match="account_id is 12 digits"):
-        _replay(stack, rule="rejected")  # a person may ask for them by name, the gate still judges
+        replay_chosen(stack, rule="rejected")  # a person may ask for them by name, the gate still judges
     with pytest.raises(ConfigurationFault, match="deliver it again"):
-        _replay(stack, table=stack.pipeline.bronze_table)
+        replay_chosen(stack, table=stack.pipeline.bronze_table)
 
 
 def test_an_event_ahead_of_its_time_is_parked_enters_once_when_it_has_come_and_never_if_a_person_rejected_it(stack):
     arrived = datetime.now(UTC).replace(microsecond=0)
     stack.clock = lambda: arrived
-    _land(stack, "wrong_clock", event_text(1), event_text(2, eventTime=f"{arrived + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"))
+    land(stack, "wrong_clock", event_text(1), event_text(2, eventTime=f"{arrived + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"))
     assert stack.run() is None
     [parked] = _list(stack)
     assert parked["state"] == "parked" and parked["due_at"].startswith(f"{arrived + timedelta(days=1):%Y-%m-%dT%H:%M:%S}")
@@ -101,7 +91,7 @@ def test_an_event_ahead_of_its_time_is_parked_enters_once_when_it_has_come_and_n
 
     later = arrived + timedelta(minutes=5)
     stack.clock = lambda: later
-    _land(stack, "again", event_text(3), event_text(4, eventTime=f"{later + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"))
+    land(stack, "again", event_text(3), event_text(4, eventTime=f"{later + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"))
     assert stack.run() is None
     assert [(group["state"], group["new_count"]) for group in _list(stack)] == [("parked", 1)]
     accounted = assert_every_record_accounted_for(stack)
@@ -134,12 +124,12 @@ STEPS = (
 def test_a_replay_killed_at_any_of_its_steps_ends_as_if_undisturbed(tmp_path, spark, monkeypatch):
     """Whoever writes silver next tidies up, the replay itself or the hourly run: they take turns here."""
     stack = Stack(tmp_path, spark, gates=False)
-    _broken_run(stack, monkeypatch)
+    fill_with_a_broken_parser(stack, monkeypatch)
     for number, step in enumerate(STEPS):
         with monkeypatch.context() as patched:
             _end_at(patched, *step)
             with pytest.raises(Killed):
-                _replay(stack)
+                replay_chosen(stack)
         if number in (1, 3):
             assert stack.run("silver") is None
             assert assert_every_record_accounted_for(stack).quarantined == 6
@@ -148,7 +138,7 @@ def test_a_replay_killed_at_any_of_its_steps_ends_as_if_undisturbed(tmp_path, sp
     assert (accounted.silver, accounted.quarantined, accounted.duplicate) == (5, 2, 3)
     assert [row["batch_id"] for row in stack.rows("_ops.books") if row["batch_id"].startswith("replay")] == ["replay-00000001"]
     versions = _versions(stack)
-    _replay(stack)
+    replay_chosen(stack)
     assert _versions(stack) == versions
 
 
@@ -168,37 +158,10 @@ def _end_at(patched, name, when, call):
     patched.setattr(replay_commit, name, watched)
 
 
-def _broken_run(stack, monkeypatch):
-    """Silver by a parser that knows no fractions: events 4 (twice), 5 (twice) and 7 are refused; 4 came in good order too, 6 has no id."""
-    with monkeypatch.context() as broken:
-        broken.setattr(silver, "EVENT_TIME", WHOLE_SECONDS)
-        texts = [event_text(number) for number in (1, 2, 3)] + [event_text(number, **FRACTION) for number in (4, 4, 5, 5)]
-        texts += [event_text(6, eventID=...), event_text(7, eventName=..., **FRACTION)]
-        _land(stack, "first", *texts)
-        assert stack.run("bronze", "silver") is None
-        _land(stack, "second", event_text(4))
-        assert stack.run() is None
-
-
-def _land(stack, name, *texts):
-    stack.land(f"{FOLDER}/{name}.json.gz", packed(document([text.encode() for text in texts])))
-    stack.discover()
-
-
-def _run(stack):
-    run = Run(stack.settings, stack.pipeline, stack._next_run(), stack.clock, small=True)
-    run._session.append(stack._spark)
-    return run
-
-
-def _replay(stack, table=SILVER, **chosen):
-    run = _run(stack)
-    with Leases(run.settings, [SILVER], run.run_id) as leases:
-        return replay_quarantine(run, leases, table, **chosen)
-
-
 def _discovered(stack):
-    return discover_work(_run(stack), SimpleNamespace(sweep=False, first="", last=""))
+    return discover_work(
+        Run(stack.settings, stack.pipeline, stack._next_run(), stack.clock), SimpleNamespace(sweep=False, first="", last="")
+    )
 
 
 def _command(stack):
