@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from spark_jobs.cli import backfill, books, consumers, files, held, quarantine, query, report, status, where
+from spark_jobs.cli import backfill, books, consumers, files, held, maintain, quarantine, query, report, status, where
 from spark_jobs.cli.terminal import complain
 from spark_jobs.spec.errors import AssayError
 
@@ -65,6 +65,7 @@ app.command("books")(books.books)
 app.add_typer(held.app, name="held")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(consumers.app, name="consumers")
+app.command("maintain")(maintain.maintain)
 app.command("where")(where.where)
 app.command("report")(report.report)
 app.command("query")(query.query)

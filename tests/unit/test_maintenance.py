@@ -1,6 +1,9 @@
 """What maintenance may remove: data files, commits, and what lies beside the tables. Without a JVM."""
 
+import json
 import os
+import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -21,7 +24,7 @@ from spark_jobs.jobs.run import Run
 from spark_jobs.report.write import remove_old_reports
 from spark_jobs.spec.pipeline import load_pipeline
 from spark_jobs.spec.tables import BOOKS, FILES, MAINTENANCE, TableId
-from tests.builders.ops_rows import SILVER, books_row, file_row, small_settings, write
+from tests.builders.ops_rows import SILVER, books_row, environment, file_row, small_settings, write
 from tests.builders.streamed_table import StreamedTable
 
 TABLE = TableId("silver", "x_events")
@@ -183,3 +186,13 @@ def test_ops_tables_are_joined_and_the_ledgers_files_never_are(settings):
     assert set(rows[0]) == set(SCHEMAS[MAINTENANCE].names)
     again = maintain(run)
     assert [row["sentence"] for row in again["tables"] if not row["sentence"].endswith("nothing to do.")] == []
+
+
+def test_the_command_runs_the_job_and_prints_what_it_did(settings):
+    write(settings, BOOKS, books_row())
+    code = subprocess.run([sys.executable, "-m", "spark_jobs.cli.main", "maintain", "--json"], env=os.environ | environment(settings),
+                          capture_output=True, text=True)  # fmt: skip
+    assert code.returncode == 0, code.stderr
+    result = json.loads(code.stdout)
+    assert [row["sentence"] for row in result["tables"]] == ["_ops.books: nothing to do."]
+    assert result["sentence"] == "1 tables cared for: nothing to do."
