@@ -25,12 +25,13 @@ def cost_so_far() -> ProcessCost:
 
     Started by spark-submit, the JVM is this process's parent and the family begins there; started as plain Python, it begins here.
     """
-    root = _root()
+    root = family_root()
     started = root.create_time()
     return ProcessCost(datetime.fromtimestamp(started, UTC), max(0.0, time.time() - started), _family_cpu_s(root))
 
 
-def _root() -> psutil.Process:
+def family_root() -> psutil.Process:
+    """The first process of this job: itself, or the spark-submit that started it."""
     me = psutil.Process()
     if "SPARK_ENV_LOADED" in os.environ:  # set by spark-submit's own script
         with suppress(psutil.Error):

@@ -10,7 +10,8 @@ from typing import Any
 
 from spark_jobs.io.backfill_store import BackfillStore, chunk_lease_name
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.process_cost import cost_so_far
+from spark_jobs.io.priority import give_way
+from spark_jobs.io.process_cost import cost_so_far, family_root
 from spark_jobs.jobs.backfill_figures import figures_by_day
 from spark_jobs.jobs.backfill_load import load_files
 from spark_jobs.jobs.build_gold import recompute
@@ -116,6 +117,7 @@ def _record(run: Run, backfill: Row, chunk: Row, turns: Turns, *, stopped: bool 
 def _work(run: Run, options: argparse.Namespace) -> Row:
     """Do one chunk of a backfill."""
     run.settings = run.settings.model_copy(update={"trigger": "once"})  # however the live job is triggered
+    give_way(family_root())
     try:
         did = work_chunk(run, options.backfill, options.chunk)
     finally:

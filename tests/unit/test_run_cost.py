@@ -65,3 +65,20 @@ def test_a_run_does_not_fail_because_its_cost_cannot_be_written(tmp_path, capsys
     (tmp_path / "lake" / "_ops").write_text("a file where the folder should be")
     record_cost(run, "run_layers", ("bronze",), stopped=True)
     assert "What this run cost was not recorded" in capsys.readouterr().err
+
+
+def test_a_backfill_gives_way_with_every_thread_and_process():
+    """Another thread of the process, and a child started later, are as nice as the one that asked."""
+    code = """
+import os, psutil, subprocess, sys, threading
+from spark_jobs.io.priority import give_way
+ended = threading.Event()
+other = threading.Thread(target=ended.wait)
+other.start()
+give_way(psutil.Process())
+child = subprocess.run([sys.executable, "-c", "import os; print(os.nice(0))"], capture_output=True, text=True)
+print(os.nice(0), os.getpriority(os.PRIO_PROCESS, other.native_id), child.stdout)
+ended.set()
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["10", "10", "10"]
