@@ -14,7 +14,7 @@ import typer
 
 from spark_jobs.cli.options import AsJson, Limit, PipelineName
 from spark_jobs.cli.terminal import complain, print_json, print_table, say, shown
-from spark_jobs.spec.errors import ConfigurationFault
+from spark_jobs.spec.errors import ConfigurationFault, GateStopped
 from spark_jobs.spec.settings import Settings, load_settings
 from spark_jobs.spec.tables import DISMISSALS
 
@@ -150,7 +150,7 @@ def replay(
         found = [line for line in done.stdout.splitlines() if line.startswith("{")]
         answer = json.loads(found[-1]) if found else {"sentence": f"The replay ended with exit code {done.returncode} and said nothing."}
         answers.append({"table": each, **answer})
-        code = code or done.returncode
+        code = code or done.returncode or (GateStopped.exit_code if answer.get("stopped") else 0)
         if not as_json and not done.returncode:
             say(answer["sentence"])
         elif as_json and done.returncode:

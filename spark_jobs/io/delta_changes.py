@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from spark_jobs.io.delta_log import Position, added_files
 from spark_jobs.io.delta_tables import _alone as alone
 from spark_jobs.io.delta_tables import read_table, spark_location
-from spark_jobs.io.lake import lake_table, rows_of
+from spark_jobs.io.lake import lake_table
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
 
@@ -91,13 +93,7 @@ def rids_of_batch(spark: SparkSession, settings: Settings, table: TableId, batch
 
 def rows_by_rid(spark: SparkSession, rids: Sequence[str]) -> DataFrame:
     """Record ids as a frame of one column `_rid`."""
-    return spark.createDataFrame([(rid,) for rid in rids], "_rid string")
-
-
-def count_rows(settings: Settings, table: TableId) -> int:
-    """Rows of a table from its log; 0 when it was never written."""
-    found = lake_table(settings, table)
-    return 0 if found is None else int(rows_of(found).count_rows())
+    return spark.createDataFrame(pa.table({"_rid": pa.array(rids, pa.string())}))
 
 
 @contextmanager

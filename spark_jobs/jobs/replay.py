@@ -90,13 +90,14 @@ def _bring_up(writer: Writer, batch_id: str, transaction: Transaction, classifie
     if not changing:
         return result
     repeated = _counts(again.select("_rid", CASE).join(found.repeated.select("_rid"), on="_rid", how="left_semi")) if found.count else {}
-    _audit(writer, batch_id, classified, found, counts, entered, as_of)
+    outcome = _audit(writer, batch_id, classified, found, counts, entered, as_of)
     dates, rows = _silver_rows(run, classified, found.first, counts)
     bad = classified.where(F.col(CASE).isin("broken", "reworded", "broken duplicate"))
     set_here, left = counts.get("changed", 0), counts.get("moved", 0) + counts.get("broken", 0)
     change = Change(
         batch_id, transaction, rows, quarantine_rows(bad), found.repeated if found.count else found.repeated.limit(0),
         _books(counts, entered, repeated), result, written=sum(entered.values()) + set_here, left=left, dates=dates,
+        outcome=outcome,
     )  # fmt: skip
     commit_replay(writer, change, as_of)
     return result
@@ -120,7 +121,7 @@ def _silver_rows(run: Run, classified: DataFrame, first: DataFrame, counts: dict
 def _audit(
     writer: Writer, batch_id: str, classified: DataFrame, found: Deduplicated, counts: dict[str, int], entered: dict[str, int],
     as_of: datetime,
-) -> None:  # fmt: skip
+) -> str:  # fmt: skip
     """Judge all rows of these files that silver will have, as one batch of them."""
     from pyspark.sql import functions as F
 
@@ -133,7 +134,7 @@ def _audit(
             quarantined=_sum(counts, BAD),
             duplicate=found.count + counts.get("still duplicate", 0),
         )
-        audit(writer, batch_id, rows, books, {"conflicting": found.conflicting, "as_of": as_of})
+        return audit(writer, batch_id, rows, books, {"conflicting": found.conflicting, "as_of": as_of})
     finally:
         rows.unpersist()
 

@@ -73,13 +73,15 @@ class Change:
     written: int
     left: int = 0
     dates: Sequence[date] = field(default_factory=tuple)
+    outcome: str = "pass"
 
 
-def audit(writer: Writer, batch_id: str, rows: DataFrame, books: Books, facts: Mapping[str, Any]) -> None:
-    """Judge the rows that a replay would have in silver by silver's suite. Raises GateStopped: what would be held has nowhere to wait."""
+def audit(writer: Writer, batch_id: str, rows: DataFrame, books: Books, facts: Mapping[str, Any]) -> str:
+    """Judge the rows that a replay would have in silver by silver's suite: `pass` or `warn`. Raises GateStopped for `stop`, and for `hold`:
+    what would be held has nowhere to wait but where it is."""
     run, table = writer.run, writer.table
     if not run.settings.gates or not books.read:
-        return
+        return "pass"
     from expectations.gate import evaluate
 
     facts = {**facts, "books": books, "bronze_rows": books.read, "clock_ahead": run.pipeline.clock_ahead}
@@ -91,6 +93,7 @@ def audit(writer: Writer, batch_id: str, rows: DataFrame, books: Books, facts: M
         record_verdict(run, "silver", table, replace(verdict, outcome="stop", sentence=said))
         raise GateStopped(said)
     record_verdict(run, "silver", table, verdict)
+    return verdict.outcome
 
 
 def commit_replay(writer: Writer, change: Change, started_at: datetime) -> None:
@@ -102,7 +105,7 @@ def commit_replay(writer: Writer, change: Change, started_at: datetime) -> None:
         if not rows.isEmpty():
             replace_batch_rows(run.settings, side, rows, change.batch_id)
     note = {
-        "batch_id": change.batch_id, "run_id": run.run_id, "epoch": writer.leases.epoch(table), "outcome": "pass", "decision": None,
+        "batch_id": change.batch_id, "run_id": run.run_id, "epoch": writer.leases.epoch(table), "outcome": change.outcome, "decision": None,
         "source_version": None, "started_at": started_at.isoformat(), "replayed": asdict(change.result),
         "books": {}, "replay_books": {suffix: books.terms() for suffix, books in change.books.items()},
     }  # fmt: skip
@@ -134,6 +137,8 @@ def finish_open_replay(writer: Writer) -> None:
         committed = commit_of_batch(run.settings, writer.table, batch_id)
         if committed is not None:
             _complete(writer, batch_id, committed)
+        else:
+            fs.rm_file(path)
         run.say(f"{writer.table} {batch_id}: this replay was committed by a run that ended before it was done; it is done now.")
     else:
         for side in ("quarantine", "duplicates"):

@@ -112,13 +112,13 @@ def replay_rids(writer: Writer, rids: Sequence[str], as_of: datetime) -> Replaye
         if not any(row["good"] or row["other"] for row in groups):
             return result
         leaving = Books(read=recovered, written=entering, duplicate=found.count)
-        if recovered:
-            audit(writer, batch_id, found.first, leaving, {"conflicting": found.conflicting, "as_of": as_of})
+        facts = {"conflicting": found.conflicting, "as_of": as_of}
+        outcome = audit(writer, batch_id, found.first, leaving, facts) if recovered else "pass"
         books = Books(read=sum(row["count"] for row in groups), written=entering, quarantined=still_bad, duplicate=found.count)
         rewritten = quarantine_rows(judged.where(F.col("_rule").isNotNull() & is_other))
         change = Change(
             batch_id, Transaction(app, number), found.first, rewritten, found.repeated if found.count else found.repeated.limit(0),
-            {"": books}, result, written=entering,
+            {"": books}, result, written=entering, outcome=outcome,
         )  # fmt: skip
         commit_replay(writer, change, started_at)
         return result

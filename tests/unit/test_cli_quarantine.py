@@ -4,11 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from spark_jobs.jobs.report import _work as report_work
+from spark_jobs.jobs.run import Run
 from spark_jobs.report.quarantine_groups import growing_groups, growing_sentence
 from spark_jobs.report.views import LakeViews
 from spark_jobs.spec.fingerprints import fingerprint, shape, shape_sql
+from spark_jobs.spec.pipeline import load_pipeline
 from tests.builders.assay_command import assay, assay_json
-from tests.builders.ops_rows import BRONZE, SILVER, record, small_lake, small_settings, write
+from tests.builders.ops_rows import BRONZE, RUN, SILVER, record, small_lake, small_settings, write
 
 TODAY = datetime.now(UTC).replace(microsecond=0)
 QUARANTINE = SILVER.side("quarantine")
@@ -70,6 +73,14 @@ def test_a_group_grows_when_a_day_brings_more_than_the_days_before(tmp_path):
     assert "QUARANTINE IS GROWING: sudden" in assay(settings, "status").stdout
     printed = assay(settings, "quarantine").stdout
     assert "QUARANTINE IS GROWING" in printed and "76 records in 3 groups" in printed
+
+
+def test_the_report_of_a_run_says_that_a_group_grows(tmp_path):
+    settings = small_lake(tmp_path)
+    assert report_work(Run(settings, load_pipeline("cloudtrail"), RUN), None)["growing"] is None
+    write(settings, QUARANTINE, *[bad(settings, i, rule="sudden") for i in range(5)])
+    said = report_work(Run(settings, load_pipeline("cloudtrail"), RUN), None)
+    assert "QUARANTINE IS GROWING: sudden" in said["sentence"] and said["report"]
 
 
 def test_show_masks_the_records_and_names_their_files(tmp_path):
