@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import deque
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -19,6 +20,7 @@ from spark_jobs.spec.backfill import OPEN
 from spark_jobs.spec.errors import AssayError, ConfigurationFault
 from spark_jobs.spec.settings import Settings
 
+MOST_LINES = 60  # of a job that failed: a stack trace, not Spark's whole log
 _OWN_LINE = re.compile(r"\d\d:\d\d:\d\d ")  # what a job says itself; the rest is Spark's
 
 
@@ -77,14 +79,14 @@ def _job(job: str, row: dict[str, Any], *options: str) -> dict[str, Any]:
         sys.executable, "-m", f"spark_jobs.jobs.{job}", "--pipeline", row["pipeline"], "--run-id", row["run_id"],
         "--backfill", row["backfill_id"], *options,
     ]  # fmt: skip
-    last = ""
+    last: deque[str] = deque(maxlen=MOST_LINES)
     with TemporaryFile("w+", errors="replace") as answer:  # a pipe that nobody reads meanwhile could fill up
         process = subprocess.Popen(
             command, cwd=PROJECT, env=dict(os.environ), stdout=answer, stderr=subprocess.PIPE, text=True, errors="replace"
         )
         try:
             for line in process.stderr or ():
-                last = line.rstrip() or last
+                last.append(line.rstrip())
                 if _OWN_LINE.match(line):
                     complain(f"  {line.rstrip()}")
             process.wait()
@@ -95,8 +97,13 @@ def _job(job: str, row: dict[str, Any], *options: str) -> dict[str, Any]:
         answer.seek(0)
         output = answer.read()
     said = _last_object(output)
+    if process.returncode == 1 or said is None:  # not foreseen: all of it is wanted
+        for line in last:
+            complain(line)
     if process.returncode or said is None:
-        raise JobFailed(str((said or {}).get("sentence") or f"{job} ended with {process.returncode}: {last}"), process.returncode or 1)
+        raise JobFailed(
+            str((said or {}).get("sentence") or f"{job} ended with exit code {process.returncode}; told above."), process.returncode or 1
+        )
     return said
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from spark_jobs.io.ops import Ops
 from spark_jobs.spec.backfill import What
 from spark_jobs.spec.settings import Settings
-from spark_jobs.spec.tables import RUNS
+from spark_jobs.spec.tables import LAYERS, RUNS
 
 # The jobs whose cost says what each kind of backfill takes, and that kind's share of a load's cost per byte, as shipped.
 MEASURED: dict[What, tuple[str, ...]] = {
@@ -85,7 +85,8 @@ def throughput(settings: Settings, pipeline: str, what: What = "load") -> Throug
 
 
 def _runs(settings: Settings, pipeline: str, jobs: Sequence[str]) -> list[dict[str, Any]]:
-    wanted = (pc.field("pipeline") == pipeline) & pc.field("job").isin(jobs) & (pc.field("bytes") > 0)
+    whole = pc.field("layers") == ",".join(LAYERS)  # one that a gate stopped, or that failed, would make the next look cheap
+    wanted = (pc.field("pipeline") == pipeline) & pc.field("job").isin(jobs) & (pc.field("bytes") > 0) & whole
     rows = Ops(settings).read(RUNS, filter=wanted).sort_by([("finished_at", "descending")])
     return list(rows.slice(0, MOST_RUNS).to_pylist())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
 
@@ -51,13 +51,13 @@ def work_chunk(run: Run, backfill_id: str, number: int) -> Row:
             did = _do(run, turns, backfill, chunk, lambda: _move(store, chunk, "admitted"))
         except GateStopped as stopped:
             _move(store, chunk, "stopped")
-            _record(run, backfill, chunk, turns, stopped=True)
+            _record(run, backfill, chunk, turns, ())
             raise GateStopped(f"{stopped} Chunk {number} of {backfill_id} waits for the decision; then run it again.") from None
         except BaseException:
-            _record(run, backfill, chunk, turns)
+            _record(run, backfill, chunk, turns, ())
             raise
         cost = cost_so_far()
-        _record(run, backfill, chunk, turns)
+        _record(run, backfill, chunk, turns, LAYERS)
         _move(store, chunk, "done", wall_s=round(cost.wall_s - turns.waited_s, 2), cpu_s=round(cost.cpu_s, 2))
         store.close_if_finished(backfill_id)
     return {"state": "done", **did, "sentence": f"Chunk {number} of {backfill_id} is done: {did['sentence']}"}
@@ -107,11 +107,11 @@ def _move(store: BackfillStore, chunk: Row, state: str, **changes: Any) -> Row |
     return next(iter(store.move(chunk["backfill_id"], choose)), None)
 
 
-def _record(run: Run, backfill: Row, chunk: Row, turns: Turns, *, stopped: bool = False) -> None:
+def _record(run: Run, backfill: Row, chunk: Row, turns: Turns, layers: Sequence[str]) -> None:
     if run.has_session:
         what = backfill["what"]
         worked = None if what == "load" else Worked(chunk["files"], chunk["bytes"], 0)
-        record_cost(run, f"backfill_{what}", LAYERS, stopped=stopped, waited_s=turns.waited_s, worked=worked)
+        record_cost(run, f"backfill_{what}", layers, stopped=not layers, waited_s=turns.waited_s, worked=worked)
 
 
 def _work(run: Run, options: argparse.Namespace) -> Row:

@@ -26,7 +26,8 @@ def record_cost(
 ) -> None:
     """Write the row. A run never fails for it: that its cost is unknown is said, and nothing else.
 
-    A run that found nothing to do leaves none; one that a gate stopped did work. `waited_s`: for other writers, which is no cost.
+    `layers`: those that came through. A run that found nothing to do leaves no row; one that a gate stopped did work. `waited_s`: for
+    other writers, which is no cost.
     """
     try:
         cost = cost_so_far()

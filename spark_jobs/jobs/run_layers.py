@@ -37,7 +37,7 @@ def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
         run.say(stopped)
     finally:
         if run.has_session:
-            record_cost(run, _job(run, layers), layers, stopped=stopped is not None)
+            record_cost(run, _job(run, layers), done, stopped=stopped is not None)
             run.spark.stop()
     return {"layers": done, "stopped": stopped}
 

@@ -172,7 +172,7 @@ def test_the_prediction_rests_on_what_this_installation_took(run):
         write(
             run.settings, RUNS,
             {"pipeline": "cloudtrail", "job": "run_layers", "bytes": int(size_mb * 1e6), "records": int(size_mb * 5000), "wall_s": wall_s,
-             "cpu_s": cpu_s, "is_small": is_small, "finished_at": NOW} | more,
+             "cpu_s": cpu_s, "is_small": is_small, "layers": "bronze,silver,gold", "finished_at": NOW} | more,
         )  # fmt: skip
 
     shipped = throughput(run.settings, "cloudtrail")
@@ -186,6 +186,7 @@ def test_the_prediction_rests_on_what_this_installation_took(run):
         ran(size, wall_s, wall_s * 2, finished_at=NOW + timedelta(hours=1))
     ran(5, 500.0, 500.0, job="continuous")
     ran(5, 500.0, 500.0, pipeline="another")
+    ran(50, 1.0, 1.0, layers="bronze")  # a gate stopped it
     wall_s, cpu_s = throughput(run.settings, "cloudtrail").predict([50_000_000, 50_000_000])
     assert (wall_s, cpu_s) == pytest.approx((120, 240), rel=0.25)
     assert throughput(run.settings, "cloudtrail").records_per_byte == pytest.approx(0.005)
