@@ -68,7 +68,7 @@ def decide(settings: Settings, table: str, batch: str, decision: str, *, who: st
     same = (pc.field("table") == table) & (pc.field("batch_id") == batch)
     for quicker in Ops(settings).append_unless(DECISIONS, [row], same):
         raise _already(table, batch, quicker["who"], f"{quicker['decision']}d" if quicker["decision"] == "release" else "rejected")
-    sentence = f"{table} {batch} ({found['rows']:,} rows, {found['state']}): {NEXT[found['state'], decision]}. Decided by {who}."
+    sentence = f"{table} {batch} ({found['rows'] or 0:,} rows, {found['state']}): {NEXT[found['state'], decision]}. Decided by {who}."
     return row | {"sentence": sentence}
 
 

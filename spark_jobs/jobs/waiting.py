@@ -36,7 +36,7 @@ def _one(run: Run, views: LakeViews, table: str, batch: str) -> dict[str, Any]:
     choices = {option: NEXT[found["state"], option].replace("the next run", "this run") for option in options}
     return {
         "is_waiting": is_waiting, "state": found["state"], "options": list(options), "sentence": sentence,
-        "subject": f"Publish {found['rows']:,} rows of {table} in spite of the gate? ({found['state']} batch {batch})",
+        "subject": f"Publish {found['rows'] or 0:,} rows of {table} in spite of the gate? ({found['state']} batch {batch})",
         "markdown": describe_batch(views, found, choices),
         "java_options": archive_options(run.settings, small=(found["rows"] or 0) < SMALL_ROWS),
     }  # fmt: skip

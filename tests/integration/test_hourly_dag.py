@@ -40,7 +40,8 @@ class Airflow:
         with (self.home / "dag.log").open("w") as log:
             subprocess.run(command, env=self.env, cwd=PROJECT, stdout=log, stderr=log)
         with sqlite3.connect(airflow_home(self.stack.settings) / "airflow.db") as database:
-            self.run_id, self.run_state = database.execute("select run_id, state from dag_run order by id desc limit 1").fetchone()
+            newest = "select run_id, state from dag_run where dag_id = 'cloudtrail_hourly' order by id desc limit 1"
+            self.run_id, self.run_state = database.execute(newest).fetchone()
             rows = database.execute("select task_id, state from task_instance where run_id = ?", [self.run_id]).fetchall()
         return dict(rows)
 
