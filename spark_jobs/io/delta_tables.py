@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from spark_jobs.io.lake import lake_table, rows_of
+from spark_jobs.io.lake import commit_metadata, lake_table, rows_of
 from spark_jobs.io.work import commit_notes
 from spark_jobs.spec.errors import LeaseLost
 from spark_jobs.spec.settings import Settings
@@ -18,6 +18,10 @@ from spark_jobs.spec.tables import TableId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+OF_MAINTENANCE = ("OPTIMIZE", "SET TBLPROPERTIES")
+MEETINGS = 5  # with maintenance in one commit; it commits once or twice per table and day
 
 
 def append_once(
@@ -41,8 +45,7 @@ def append_once(
         writer = writer.partitionBy(partition_by)
     if statistics and lake_table(settings, table) is None:
         writer = writer.option("delta.dataSkippingStatsColumns", ",".join(statistics))
-    with _alone(table):
-        writer.save(spark_location(settings, table))
+    _beside_maintenance(settings, table, lambda: writer.save(spark_location(settings, table)))
 
 
 def replace_batch_rows(settings: Settings, table: TableId, rows: DataFrame, batch_id: str) -> None:
@@ -86,11 +89,8 @@ def replace_where(
     writer = rows.write.format("delta").option("userMetadata", json.dumps(note)).partitionBy(partition_by)
     if transaction is not None:
         writer = writer.option("txnAppId", app).option("txnVersion", transaction)
-    with _alone(table):
-        if exists:
-            writer.mode("overwrite").option("replaceWhere", replaced).save(spark_location(settings, table))
-        else:
-            writer.mode("append").save(spark_location(settings, table))
+    writer = writer.mode("overwrite").option("replaceWhere", replaced) if exists else writer.mode("append")
+    _beside_maintenance(settings, table, lambda: writer.save(spark_location(settings, table)))
 
 
 def merge_once(
@@ -124,6 +124,30 @@ def merge_once(
         finally:  # or the next write of this session would carry them
             for name in session:
                 spark.conf.unset(f"spark.databricks.delta.{name}")
+
+
+def _beside_maintenance(settings: Settings, table: TableId, save: Callable[[], None]) -> None:
+    """Save, and save again when all that came in between were commits of maintenance: they change no row, so the batch is the same.
+
+    Delta refuses a commit whose reading met a file that was joined with others since: silver reads the dates of its batch for what is
+    there already. Raises LeaseLost when anything else came in between.
+    """
+    for meeting in range(MEETINGS):
+        found = lake_table(settings, table)
+        seen = -1 if found is None else found.version()
+        try:
+            with _alone(table):
+                save()
+            return
+        except LeaseLost:
+            if meeting == MEETINGS - 1 or not _only_maintenance_since(settings, table, seen):
+                raise
+
+
+def _only_maintenance_since(settings: Settings, table: TableId, seen: int) -> bool:
+    found = lake_table(settings, table)
+    since = [] if found is None else [commit_metadata(settings, table, version) for version in range(seen + 1, found.version() + 1)]
+    return bool(since) and all(info.get("operation") in OF_MAINTENANCE for info in since)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from spark_jobs.io.delta_tables import read_table
 from spark_jobs.io.lake import lake_table
 from spark_jobs.jobs.publishing import record_verdict
 from spark_jobs.jobs.run import Run, leave, run_job
-from spark_jobs.jobs.table_facts import day_of_files, facts_of_day, layers
+from spark_jobs.jobs.table_facts import day_of_files, facts_of_day, is_small, layers
 from spark_jobs.spec.books import Books
 from spark_jobs.spec.errors import ConfigurationFault
 from spark_jobs.spec.gates import GatePolicy
@@ -37,6 +37,7 @@ def check_tables(run: Run, day: date | None = None) -> dict[str, Any]:
         on = f" on {day}" if day else ""
         sentence = f"No file was read{on} and brought to silver, so there is nothing to check."
         return {"outcome": "none", "sentence": sentence, "day": day, "batch_id": None, "facts": {}}
+    run.small = run.small or is_small(run)
     facts = facts_of_day(run, files)
     for _ in range(COUNTS - 1):
         if _agrees(facts):

@@ -35,6 +35,7 @@ BAND = 4  # median absolute deviations (as standard deviations): of normal days 
 LEAST_SPREAD = 0.1  # of the median: days that are nearly alike make no band of nothing
 NORMAL = 1.4826  # the standard deviation of normal data in median absolute deviations
 DAY_S = 86_400
+SMALL_BYTES = 64_000_000  # of Parquet; about a million events
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,12 @@ def day_of_files(run: Run, day: date | None = None) -> DayOfFiles | None:
     yesterday = run.clock().date() - timedelta(days=1)
     wanted = day or (yesterday if yesterday in days else max(days, default=yesterday))
     return DayOfFiles(wanted, tuple(sorted(days[wanted])), sum(days[wanted].values())) if wanted in days else None
+
+
+def is_small(run: Run) -> bool:
+    """True when the whole of silver is read sooner by a session that compiles no code."""
+    found = lake_table(run.settings, run.pipeline.silver_table)
+    return found is None or sum(pa.table(found.get_add_actions(flatten=True))["size_bytes"].to_pylist()) <= SMALL_BYTES
 
 
 def facts_of_day(run: Run, files: DayOfFiles) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Maintenance beside everything else: streams that are behind, versions that somebody has pinned, runs at the same moment."""
 
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,18 +9,15 @@ from deltalake import DeltaTable
 
 from spark_jobs.io import maintenance_files
 from spark_jobs.io.ops import Ops
-from spark_jobs.jobs.maintain import maintain
-from spark_jobs.jobs.run import Run
 from spark_jobs.spec.tables import CONSUMERS, TableId
 from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.batch_over_silver import assert_gold_is_a_batch_over_silver
 from tests.builders.corpus import FOLDER, good_file
 from tests.builders.increments import published
+from tests.builders.maintenance import WithoutRest, land_hour, maintained
 from tests.builders.stack import Stack
 
 BRONZE, SILVER = TableId("bronze", "cloudtrail_records"), TableId("silver", "cloudtrail_events")
-LATER = timedelta(days=8)  # when today is a closed day, and what was replaced today may go
-TOMORROW = timedelta(hours=25)  # when today is a closed day, and nothing is old
 HOURS = 6
 
 
@@ -29,13 +25,6 @@ HOURS = 6
 def stack(tmp_path, spark):
     """Each file becomes a batch and so a data file of bronze."""
     return Stack(tmp_path, spark, batch_files=1, gates=False)
-
-
-def maintained(stack: Stack, after: timedelta = LATER) -> dict[str, dict]:
-    """Maintain as if so much later; the result by table."""
-    run = Run(stack.settings, stack.pipeline, f"maintenance-{time.time_ns()}", lambda: datetime.now(UTC) + after, small=True)
-    run._session.append(stack._spark)
-    return {row["table"]: row for row in maintain(run)["tables"]}
 
 
 def land(stack: Stack, *numbers: int) -> None:
@@ -148,33 +137,12 @@ def test_hourly_runs_beside_maintenance_that_never_rests_do_not_fail_and_end_in_
     """Each hour brings new events and a repeated one to the very partitions that are being joined at that moment."""
     monkeypatch.setattr(maintenance_files, "FEW_FILES", 1)
     busy, calm = (Stack(tmp_path / name, spark, batch_files=2, gates=False) for name in ("busy", "calm"))
-    done: list[dict[str, dict]] = []
-    faults: list[BaseException] = []
-    ended = threading.Event()
-
-    def without_rest() -> None:
-        while not ended.is_set():
-            try:
-                done.append(maintained(busy, TOMORROW))
-            except BaseException as fault:
-                faults.append(fault)
-                return
-
-    beside = threading.Thread(target=without_rest)
-    beside.start()
-    try:
+    with WithoutRest(busy) as beside:
         for hour in range(HOURS):
-            for number in (3 * hour, 3 * hour + 1, 3 * hour + 2, max(0, 3 * hour - 2)):
-                for stack in (busy, calm):
-                    stack.land(f"{FOLDER}/{hour}-{number:03}.json.gz", good_file(number))
+            land_hour(hour, busy, calm)
             busy.discover()
             assert busy.run() is None
-    finally:
-        ended.set()
-        beside.join()
-    assert not faults
-    joined = [row for tables in done for row in tables.values() if row["days_compacted"]]
-    assert {row["table"] for row in joined} == {str(BRONZE), str(SILVER)} and len(joined) >= HOURS
+    assert set(beside.joined()) == {str(BRONZE), str(SILVER)} and len(beside.joined()) >= HOURS
     assert_every_record_accounted_for(busy)
     calm.discover()
     assert calm.run() is None

@@ -136,6 +136,7 @@ def test_a_stream_needs_the_files_that_compaction_replaced_and_a_pin_those_of_it
     added = [json.loads(line)["add"]["path"] for version in range(4) for line in _adds(settings, version)]
     table.optimize.compact()
     assert needed_files(settings, Need("", SILVER, Position(2, -1))) == set(added[2:])
+    assert needed_files(settings, Need("", SILVER, Position(2, 0))) == set(added[2:]), "the whole of the version it is in"
     assert needed_files(settings, Need("", SILVER, snapshot=1)) == set(added[:2])
     assert needed_files(settings, Need("", SILVER, Position(4, -1))) == set(), "compaction adds nothing for a stream"
     (Path(settings.location(SILVER)) / "_delta_log" / f"{1:020d}.json").unlink()
