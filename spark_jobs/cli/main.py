@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from spark_jobs.cli import backfill, books, consumers, files, held, maintain, quarantine, query, report, status, where
+from spark_jobs.cli import audit, backfill, books, consumers, files, held, late, maintain, quarantine, query, report, status, where
 from spark_jobs.cli.terminal import complain
 from spark_jobs.spec.errors import AssayError
 
@@ -70,6 +70,8 @@ app.command("where")(where.where)
 app.command("report")(report.report)
 app.command("query")(query.query)
 app.add_typer(backfill.app, name="backfill")
+app.add_typer(late.app, name="late")
+app.command("audit")(audit.audit)
 
 if __name__ == "__main__":
     app()
