@@ -42,9 +42,14 @@ class Settings(BaseSettings):
     sweep_hours: float = Field(24, ge=0, description="a discover lists everything when the last full listing is older than this")
     retry_attempts: int = Field(5, ge=1, description="readings of a file whose failure may heal, before a person must ask for more")
     lease_ttl_s: int = Field(120, ge=5, description="a lease not renewed for this long may be taken over")
+    lease_wait_s: int = Field(0, ge=0, description="how long a writer waits for a table that another writes, before it is refused")
+    # A chunk takes minutes; half an hour is a backfill that does not step back, and worth a person's look.
+    backfill_wait_s: int = Field(1800, ge=0, description="how long a live writer waits for a backfill's chunk, and a chunk for live ones")
 
     vacuum_hours: int = Field(168, ge=1, description="replaced files stay at least this long: a week, longer than any reader is at work")
-    log_days: int = Field(30, ge=1, description="commit files stay at least this long: how far back a version can be asked for; Delta's own")
+    log_days: int = Field(
+        30, ge=1, description="commit files stay at least this long: how far back a version can be asked for; Delta's own"
+    )
     report_days: int = Field(400, ge=1, description="reports stay this long: a year, and a month to look back at it")
 
     @field_validator("trigger")
