@@ -6,9 +6,10 @@ it is. Each step can be killed and done again. What was done, and who held it ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from deltalake.exceptions import CommitFailedError
@@ -73,14 +74,15 @@ class Kept:
 def maintain(run: Run) -> dict[str, Any]:
     """Care for every table of the pipeline and of `_ops`, and for what lies beside them. Returns `sentence` and `tables`."""
     now = run.clock()
-    done = [*_lake_tables(run, now), *_ops_tables(run, now)]
+    done = []
+    for one in chain(_lake_tables(run, now), _ops_tables(run, now)):
+        run.ops.append(MAINTENANCE, _rows(run, one))
+        run.say(one.sentence)
+        done.append(one)
     others = _leftovers(run, now)
     held_back = list(dict.fromkeys(who for one in done for who in one.held_back_by))
     sentence = _sentence(done, others, held_back)
-    rows = [row for one in done for row in _rows(run, one)]
-    run.ops.append(MAINTENANCE, [*rows, _row(run, "", "all", sentence=sentence, held_back_by=held_back)])
-    for one in done:
-        run.say(one.sentence)
+    run.ops.append(MAINTENANCE, [_row(run, "", "all", sentence=sentence, held_back_by=held_back)])
     run.say(sentence)
     tables = [
         {
@@ -93,8 +95,8 @@ def maintain(run: Run) -> dict[str, Any]:
     return {"sentence": sentence, "tables": tables}
 
 
-def _lake_tables(run: Run, now: datetime) -> list[Kept]:
-    done, pipeline = [], run.pipeline
+def _lake_tables(run: Run, now: datetime) -> Iterator[Kept]:
+    pipeline = run.pipeline
     days = {pipeline.bronze_table: "_ingest_date", pipeline.silver_table: pipeline.silver.date}  # gold's days are one file each, always
     closed_before = (now - pipeline.lateness).date()
     crowded = {
@@ -113,12 +115,10 @@ def _lake_tables(run: Run, now: datetime) -> list[Kept]:
                 one.days = compact_days(run, table, days[table], [part.day for part in found])
                 one.files_after = _count(run, table)
             _sweep(run, one, now)
-            done.append(one)
-    return done
+            yield one
 
 
-def _ops_tables(run: Run, now: datetime) -> list[Kept]:
-    done = []
+def _ops_tables(run: Run, now: datetime) -> Iterator[Kept]:
     for table in OPS_TABLES:
         if lake_table(run.settings, table) is None:
             continue
@@ -126,8 +126,7 @@ def _ops_tables(run: Run, now: datetime) -> list[Kept]:
         _keep_own_log(run, table, table, one)
         one.files_before, one.files_after = compact_ops(run, table)
         _sweep(run, one, now)
-        done.append(one)
-    return done
+        yield one
 
 
 def _sweep(run: Run, one: Kept, now: datetime) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
@@ -24,6 +25,7 @@ from spark_jobs.jobs.run import Run
 from spark_jobs.report.write import remove_old_reports
 from spark_jobs.spec.pipeline import load_pipeline
 from spark_jobs.spec.tables import BOOKS, FILES, MAINTENANCE, TableId
+from tests.builders.kill_at import KillPoint, command
 from tests.builders.ops_rows import SILVER, books_row, environment, file_row, small_settings, write
 from tests.builders.streamed_table import StreamedTable
 
@@ -196,3 +198,30 @@ def test_the_command_runs_the_job_and_prints_what_it_did(settings):
     result = json.loads(code.stdout)
     assert [row["sentence"] for row in result["tables"]] == ["_ops.books: nothing to do."]
     assert result["sentence"] == "1 tables cared for: nothing to do."
+
+
+def test_killed_at_any_step_and_run_again_it_ends_the_same(settings):
+    """Joining, removing, writing down: after each kill nothing is lost, and the last one finds what is left to do."""
+    for number in range(FEW_OPS_FILES + 2):
+        write(settings, BOOKS, books_row(batch_id=f"v1-{number:08d}"))
+    before = sorted(map(str, Ops(settings).read(BOOKS).to_pylist()))
+    strays = [Path(settings.location(BOOKS)) / f"part-stray-{n}.parquet" for n in range(4)]
+    for stray in strays:
+        stray.write_bytes(b"x")
+        os.utime(stray, (1, 1))
+    job = [sys.executable, "-m", "spark_jobs.jobs.maintain", "--pipeline", "cloudtrail", "--run-id", "maintenance"]
+    removing = "fsspec.implementations.local:LocalFileSystem.rm_file"
+    for point in (
+        KillPoint("before the files are joined", "spark_jobs.jobs.compaction:_until_it_passes"),
+        KillPoint("after they were joined", "spark_jobs.jobs.compaction:_until_it_passes", "after"),
+        KillPoint("between two removals", removing, call=2),
+        KillPoint("after the removals, before they are written down", "spark_jobs.io.ops:Ops.append"),
+    ):
+        killed = subprocess.run(command(point, job), env=os.environ | environment(settings), capture_output=True, text=True)
+        assert killed.returncode == -signal.SIGKILL, f"{point.name}: {killed.stderr}"
+        assert sorted(map(str, Ops(settings).read(BOOKS).to_pylist())) == before, point.name
+    again = subprocess.run(job, env=os.environ | environment(settings), capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert not any(stray.exists() for stray in strays)
+    assert len(DeltaTable(settings.location(BOOKS)).file_uris()) == 1
+    assert [row["action"] for row in Ops(settings).read(MAINTENANCE).to_pylist()] == ["all"]
