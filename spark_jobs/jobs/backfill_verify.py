@@ -12,7 +12,9 @@ from spark_jobs.io.backfill_store import BackfillStore
 from spark_jobs.jobs.audit import AuditResult, audit
 from spark_jobs.jobs.backfill_figures import figures_by_day
 from spark_jobs.jobs.backfill_page import verify_page
+from spark_jobs.jobs.build_daily_gold import build_daily_gold
 from spark_jobs.jobs.run import Run, leave, run_job
+from spark_jobs.jobs.turns import Turns
 from spark_jobs.spec.backfill import OPEN
 from spark_jobs.spec.errors import BooksUnbalanced, ConfigurationFault
 
@@ -20,7 +22,10 @@ Row = dict[str, Any]
 
 
 def verify(run: Run, backfill_id: str) -> Row:
-    """Recorded as a state of the backfill. Raises ConfigurationFault while chunks are open; `is_equal` says what the audit found."""
+    """Bring the daily tables up to silver, compare all gold of the range, and record the result as a state of the backfill.
+
+    `is_equal` says what the audit found. Raises ConfigurationFault while chunks are open, TurnNeverCame.
+    """
     store = BackfillStore(run.settings, run.clock)
     backfill, chunks = store.get(backfill_id), store.chunks(backfill_id)
     if left := [chunk["chunk"] for chunk in chunks if chunk["state"] in OPEN]:
@@ -29,12 +34,14 @@ def verify(run: Run, backfill_id: str) -> Row:
         )
     details = json.loads(backfill["plan"])
     days = [date.fromisoformat(day["date"]) for day in details["days"]]
+    run.backfill_id, run.small = backfill_id, (backfill["bytes"] or 0) <= run.settings.small_mb * 1_000_000
+    daily = Turns(run).take(lambda: build_daily_gold(run))  # the chunks bring up the hourly tables alone
     results = audit(run, dates=days)
     is_equal = all(result.is_equal for result in results)
     after = figures_by_day(run, days)
     row = store.note(backfill_id, "verified" if is_equal else "unequal", plan=json.dumps({**details, "after": after}))
     return {
-        "backfill_id": backfill_id, "is_equal": is_equal, "sentence": _sentence(row, results),
+        "backfill_id": backfill_id, "is_equal": is_equal, "sentence": " ".join(filter(None, (_sentence(row, results), daily["stopped"]))),
         "markdown": verify_page(row, details.get("before") or {}, after, [(str(one.table), one.cells, one.mismatched) for one in results]),
     }  # fmt: skip
 
