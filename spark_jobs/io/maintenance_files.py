@@ -78,7 +78,8 @@ def unneeded_files(settings: Settings, table: TableId, *, older_than: timedelta)
         return []
     hours = max(0, math.ceil(older_than / timedelta(hours=1)))  # rounded to the longer time
     named = found.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
-    return sorted({unquote(path) for path in named})
+    # Hadoop keeps a checksum beside each file on a disk, which no log names: it goes with its file.
+    return sorted({path for path in map(unquote, named) if not path.endswith(".crc")})
 
 
 def remove_unneeded(settings: Settings, table: TableId, candidates: Sequence[str], needs: Sequence[Need]) -> Swept:
@@ -98,7 +99,10 @@ def remove_unneeded(settings: Settings, table: TableId, candidates: Sequence[str
             continue
         with suppress(FileNotFoundError):  # an earlier maintenance was killed between the listing and here, or another is at work
             size = int(fs.size(f"{root}/{path}") or 0)
-            fs.rm_file(f"{root}/{path}")
+            folder, _, name = f"{root}/{path}".rpartition("/")
+            if fs.exists(checksum := f"{folder}/.{name}.crc"):
+                fs.rm_file(checksum)
+            fs.rm_file(f"{folder}/{name}")
             swept.removed, swept.bytes = swept.removed + 1, swept.bytes + size
     swept.kept = len(kept)
     return swept

@@ -72,6 +72,8 @@ def test_a_file_goes_only_when_it_is_old_replaced_and_needed_by_nobody(settings)
     DeltaTable(settings.location(TABLE)).optimize.compact()
     stray = Path(settings.location(TABLE)) / "day=2024-05-06" / "part-of-a-killed-writer.parquet"
     stray.write_bytes(b"x")
+    for path in (*stray.parent.glob("*.parquet"), stray):  # as Hadoop writes them on a disk
+        path.with_name(f".{path.name}.crc").write_bytes(b"crc")
     assert unneeded_files(settings, TABLE, older_than=7 * DAY) == []
     candidates = unneeded_files(settings, TABLE, older_than=0 * DAY)
     assert set(candidates) == {*added, str(stray.relative_to(settings.location(TABLE)))}
@@ -86,6 +88,8 @@ def test_a_file_goes_only_when_it_is_old_replaced_and_needed_by_nobody(settings)
     assert DeltaTable(settings.location(TABLE), version=0).to_pyarrow_table()["n"].to_pylist() == [0]
 
     assert remove_unneeded(settings, TABLE, candidates, []).removed == 3, "what an earlier one has removed is passed over"
+    checksums = {path.name[1:-4] for path in stray.parent.glob(".*.crc")}
+    assert checksums == {path.name for path in stray.parent.glob("*.parquet")}, "a checksum goes with its file, and only with it"
 
 
 def test_a_consumer_whose_commits_are_gone_keeps_everything(settings):
