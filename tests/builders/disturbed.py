@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 # When it was written and by whom differs between any two runs; everything else must be equal.
 OF_THE_RUN = {
     "_ingested_at", "_listed_at", "_ingest_date", "listed_at", "read_at", "run_id", "started_at", "finished_at", "epoch", "chunk",
-    "source_version", "target_version", "verdict_id",
+    "source_version", "target_version", "verdict_id", "amended_at", "late_s",
 }  # fmt: skip
-OPS = ("_ops.files", "_ops.file_outcomes", "_ops.books")
+OPS = ("_ops.files", "_ops.file_outcomes", "_ops.books", "_ops.amendments")
 SIDES = ("quarantine", "duplicates", "held")
 
 

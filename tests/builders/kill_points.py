@@ -88,3 +88,20 @@ RELEASE_POINTS = tuple(
         ("after its books", BOOKS, "after", 1, ""),
     )
 )
+AMENDMENTS, MERGE = "spark_jobs.jobs.amendments:record_amendments", "spark_jobs.io.delta_tables:merge_once"
+DAILY_POINTS = tuple(
+    KillPoint(f"daily gold, {name}", function, when, call, appears, job="build_daily_gold")
+    for name, function, when, call, appears in (
+        ("after its leases were taken", "spark_jobs.io.lease:Lease.take", "after", 2, ""),
+        ("before the amendments", AMENDMENTS, "before", 1, ""),
+        ("while the amendments are written", AMENDMENTS, "before", 1, "_ops/amendments/*.parquet"),
+        ("after the amendments, before the day's windows", AMENDMENTS, "after", 1, ""),
+        ("while the day's windows are written", GOLD, "before", 1, "gold/cloudtrail_account_activity_1d/**/*.parquet"),
+        ("after the day's windows, before their books", GOLD, "after", 1, ""),
+        ("between the windows and first seen", BOOKS, "after", 1, ""),
+        ("before first seen", MERGE, "before", 1, ""),
+        ("while first seen is merged", MERGE, "before", 1, "gold/cloudtrail_first_seen/**/*.parquet"),
+        ("after first seen, before its books", MERGE, "after", 1, ""),
+        ("after the last books", BOOKS, "after", 2, ""),
+    )
+)
