@@ -21,7 +21,7 @@ from spark_jobs.spec.tables import TableId
 OWN_CLEANUP = {"delta.enableExpiredLogCleanup": "false"}
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_OF_A_VERSION = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\..*parquet)")
+_OF_A_VERSION = re.compile(r"\.?(\d{20})\..+")  # commit, checkpoint, and what Delta and Hadoop keep beside them
 
 
 def cleans_up_by_itself(settings: Settings, table: TableId) -> bool:
@@ -33,7 +33,7 @@ def cleans_up_by_itself(settings: Settings, table: TableId) -> bool:
 def remove_old_commits(settings: Settings, table: TableId, needs: Sequence[Need], *, before: datetime) -> Swept:
     """Remove the commit and checkpoint files below the newest checkpoint that is old enough and below every consumer's version.
 
-    Every version from that checkpoint on stays readable. Oldest first, so that what a killed one leaves has no gap.
+    Every version from that checkpoint on stays readable. Oldest first, so that what a killed one leaves has no gap. `removed` counts commits.
     """
     fs, root = storage(settings.location(table))
     fs.invalidate_cache(f"{root}/_delta_log")
@@ -55,5 +55,6 @@ def remove_old_commits(settings: Settings, table: TableId, needs: Sequence[Need]
         if (found := _OF_A_VERSION.fullmatch(name)) and int(found[1]) < keep_from:
             with suppress(FileNotFoundError):
                 fs.rm_file(f"{root}/_delta_log/{name}")
-                swept.removed, swept.bytes = swept.removed + 1, swept.bytes + int(entries[name].get("size") or 0)
+                swept.removed += bool(_COMMIT.fullmatch(name))
+                swept.bytes += int(entries[name].get("size") or 0)
     return swept

@@ -60,7 +60,7 @@ class Kept:
         if self.files.removed:
             said.append(f"{self.files.removed:,} files that nobody needs removed ({self.files.bytes / 1e6:,.1f} MB)")
         if self.commits.removed:
-            said.append(f"{self.commits.removed:,} old files of its log removed")
+            said.append(f"{self.commits.removed:,} old commits removed")
         if self.held_back_by:
             left = " and ".join(
                 f"{one.kept:,} {what}" for one, what in ((self.files, "old files"), (self.commits, "old commits")) if one.kept
@@ -187,7 +187,7 @@ def _sentence(done: Sequence[Kept], others: Sequence[str], held_back: Sequence[s
     if removed:
         said.append(f"{removed:,} files removed ({size / 1e6:,.1f} MB)")
     if commits := sum(one.commits.removed for one in done):
-        said.append(f"{commits:,} old log files removed")
+        said.append(f"{commits:,} old commits removed")
     if others:
         said.append(f"removed beside the tables: {', '.join(others)}")
     if held_back:

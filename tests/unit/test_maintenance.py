@@ -110,6 +110,8 @@ def test_commits_go_below_the_checkpoint_that_is_old_and_below_every_consumer(se
         if number in (3, 6, 9):
             DeltaTable(settings.location(TABLE)).create_checkpoint()
     folder = Path(settings.location(TABLE)) / "_delta_log"
+    for version in range(12):
+        (folder / f".{version:020d}.json.crc").write_bytes(b"of Hadoop")
     month_ago = (now() - 31 * DAY).timestamp()
     for path in folder.iterdir():
         if path.name < f"{8:020d}":
@@ -119,7 +121,8 @@ def test_commits_go_below_the_checkpoint_that_is_old_and_below_every_consumer(se
     behind = Need("the stream s", TABLE, Position(5, -1))
     swept = remove_old_commits(settings, TABLE, [behind], before=limit)
     assert log_files(settings)[0] == f"{3:020d}.checkpoint.parquet"
-    assert (swept.held_back_by, swept.kept_from_version) == (["the stream s"], 5)
+    assert (swept.held_back_by, swept.kept_from_version, swept.removed, swept.kept) == (["the stream s"], 5, 3, 3)
+    assert sorted(path.name for path in folder.glob(".*"))[0] == f".{3:020d}.json.crc"
     assert [file.version for file in added_files(settings, TABLE, Position(5, -1))] == list(range(5, 12))
 
     swept = remove_old_commits(settings, TABLE, [Need("the stream s", TABLE, Position(12, -1))], before=limit)
