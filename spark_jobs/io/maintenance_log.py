@@ -33,7 +33,7 @@ def cleans_up_by_itself(settings: Settings, table: TableId) -> bool:
 def remove_old_commits(settings: Settings, table: TableId, needs: Sequence[Need], *, before: datetime) -> Swept:
     """Remove the commit and checkpoint files below the newest checkpoint that is old enough and below every consumer's version.
 
-    Every version from that checkpoint on stays readable. Oldest first, so that what a killed one leaves has no gap. `removed` counts commits.
+    Every version from that checkpoint on stays readable. Oldest first, so that a killed one leaves no gap. `removed` counts commits.
     """
     fs, root = storage(settings.location(table))
     fs.invalidate_cache(f"{root}/_delta_log")
