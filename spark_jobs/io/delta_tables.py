@@ -116,7 +116,8 @@ def merge_once(
     merge = DeltaTable.forPath(spark, spark_location(settings, table)).alias("old").merge(changes.alias("new"), same)
     merge = merge.whenMatchedDelete(f"new.{is_gone}").whenMatchedUpdate(set=values)
     merge = merge.whenNotMatchedInsert(f"not new.{is_gone}", values=values)
-    with _alone(table):
+
+    def save() -> None:
         try:
             for name, value in session.items():
                 spark.conf.set(f"spark.databricks.delta.{name}", value)
@@ -124,6 +125,8 @@ def merge_once(
         finally:  # or the next write of this session would carry them
             for name in session:
                 spark.conf.unset(f"spark.databricks.delta.{name}")
+
+    _beside_maintenance(settings, table, save)
 
 
 def _beside_maintenance(settings: Settings, table: TableId, save: Callable[[], None]) -> None:

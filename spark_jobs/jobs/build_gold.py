@@ -56,7 +56,8 @@ def start_gold(run: Run, leases: Leases) -> LayerQuery:
     for table in run.pipeline.gold_tables_of("hourly"):
         check_gold_in_force(run.settings, run.pipeline, table)
     if is_gold_stranded(run.settings, run.pipeline):  # the stream has nothing to say, so nothing would bring the table up
-        build_batch(run, leases, f"{checkpoint.newest_batch_id()}.again", hourly)
+        # No dot in the name: what stands after one is what a person decided about the batch.
+        build_batch(run, leases, f"{checkpoint.newest_batch_id()}-again", hourly)
     # A replay changes rows of silver in place: for a clock that is one tick more, and the windows are read from the log in any case.
     events = read_stream(run.spark, run.settings, run.pipeline.silver_table, ignoreChanges="true")
 

@@ -12,6 +12,7 @@ from typing import Any
 from spark_jobs.report.batches import waiting_batches
 from spark_jobs.report.file_states import FileFilter, file_counts
 from spark_jobs.report.quarantine_groups import dismissal_of
+from spark_jobs.report.trace_first_seen import first_seen
 from spark_jobs.report.views import LakeViews
 from spark_jobs.report.way import Trace
 from spark_jobs.spec.pipeline import GoldSpec, Pipeline
@@ -61,6 +62,8 @@ def trace(views: LakeViews, pipeline: Pipeline, rid: str) -> Trace:
     event = _silver(views, pipeline, way)
     if event is not None:
         not_yet = [spec.cadence for spec in pipeline.gold if not _gold(views, pipeline, way, spec, event)]
+        if pipeline.first_seen is not None and not first_seen(views, pipeline, pipeline.first_seen, way, event):
+            not_yet.append(pipeline.first_seen.cadence)
         place = f"It is published in {pipeline.silver_table} as {event[pipeline.silver.key]}"
         if not_yet:
             after = "the next run" if "hourly" in not_yet else "the daily run"

@@ -152,7 +152,7 @@ def test_a_gold_table_that_was_removed_is_built_again_without_new_data(scene, fi
     assert stack.run() is None
     found = everything(stack)
     assert found[table] == scene.undisturbed[table]
-    assert [row["table"] for row in stack.rows("_ops.books") if row["batch_id"] == "v1-00000001.again"] == [table]
+    assert [row["table"] for row in stack.rows("_ops.books") if row["batch_id"] == "v1-00000001-again"] == [table]
     assert stack.run() is None
     assert everything(stack) == found
 
