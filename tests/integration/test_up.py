@@ -1,114 +1,32 @@
 """`make up` as a person uses it: a run made green by the scheduler, nothing open to the network, and nothing left after the signal."""
 
-import contextlib
 import json
-import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from urllib.parse import quote
 
 import psutil
 import pytest
 
-from spark_jobs.cli.airflow_api import AirflowApi
 from spark_jobs.cli.up import SERVERS
 from spark_jobs.io.lake import lake_table
 from spark_jobs.spec.errors import ConfigurationFault
 from spark_jobs.spec.settings import load_settings
 from spark_jobs.spec.tables import TableId
-from tests.builders.events import event
-from tests.builders.landing_files import document, land, packed
-from tests.builders.stack import PROJECT
+from tests.builders.running_airflow import PATIENCE_S, get, land_history, running
 
 DAG = "cloudtrail_hourly"
 SAMPLE, HISTORY = 2092, 5  # events of the sample, and of what the backfill brings in
 ENDED = rf"Run (\S+) of {DAG} ended: (\w+)\."
-PATIENCE_S = 480  # one run takes 90 s on two quiet cores
-
-
-class Up:
-    """A running `make up` with a state folder of its own."""
-
-    def __init__(self, home):
-        self.home = home
-        for part in ("jars", "java"):
-            (home / part).symlink_to(PROJECT / ".assay" / part)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.output = home / "up.out"
-        self.seen: set[psutil.Process] = set()
-        self.start()
-
-    def start(self):
-        own = {"ASSAY_HOME": str(self.home), "ASSAY_PORT": str(self.port), "PYTHONUNBUFFERED": "1"}
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "AIRFLOW"))} | own
-        with self.output.open("w") as output:
-            self.process = subprocess.Popen([sys.executable, "-m", "spark_jobs.cli.up"], cwd=PROJECT, env=env, stdout=output, stderr=output)
-
-    @property
-    def said(self) -> str:
-        return self.output.read_text()
-
-    def wait_for(self, pattern: str) -> re.Match[str]:
-        deadline = time.monotonic() + PATIENCE_S
-        while not (found := re.search(pattern, self.said)):
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < deadline, self.said
-            time.sleep(0.5)
-        return found
-
-    def family(self) -> list[psutil.Process]:
-        """Every living process that was ever seen to come from this command or that works on its state folder.
-
-        Airflow's processes write their titles over their environment, so that one sign alone would miss some.
-        """
-        with contextlib.suppress(psutil.NoSuchProcess):
-            self.seen |= {psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)}
-        self.seen |= {process for process in psutil.process_iter() if process.pid != os.getpid() and self._is_ours(process)}
-        return [process for process in self.seen if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-
-    def _is_ours(self, process: psutil.Process) -> bool:
-        try:
-            return process.environ().get("ASSAY_HOME") == str(self.home)
-        except (psutil.NoSuchProcess, psutil.AccessDenied, ProcessLookupError):
-            return False
-
-    def rows(self, table: str) -> list[dict]:
-        """The rows of a table of its lake."""
-        found = lake_table(load_settings(home=self.home), TableId.parse(table))
-        return [] if found is None else found.to_pyarrow_dataset().to_table().to_pylist()
-
-    def api(self) -> AirflowApi:
-        return AirflowApi(self.port, "admin", json.loads((self.home / "airflow" / "passwords.json").read_text())["admin"])
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory):
-    running = Up(tmp_path_factory.mktemp("up"))
-    yield running
-    running.family()  # while the relations between them can still be seen
-    running.process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        running.process.wait(timeout=60)
-    for process in running.family():
-        process.kill()
-
-
-def get(up, path, token=""):
-    request = urllib.request.Request(f"http://127.0.0.1:{up.port}{path}", headers={"Authorization": f"Bearer {token}"} if token else {})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.status, answer.read().decode(), answer.headers
-    except urllib.error.HTTPError as fault:
-        return fault.code, fault.read().decode(), fault.headers
+    with running(tmp_path_factory.mktemp("up")) as one:
+        yield one
 
 
 @pytest.mark.timeout(1500)
@@ -167,22 +85,6 @@ def test_nothing_listens_beyond_the_loopback_interface(up):
     assert {address for address, _ in listening} <= {"127.0.0.1", "::1"}, listening
 
 
-def land_history(folder):
-    """Two days of files outside the landing folder: three events of the one; of the other two, one of which fails silver's gate."""
-    days = {
-        1: [event(n, eventTime="2024-05-01T10:00:00Z") for n in (1, 2, 3)],
-        2: [event(4, eventTime="2024-05-02T10:00:00Z"), event(5, eventTime="2024-05-02T10:00:00Z", recipientAccountId="twelve digits")],
-    }
-    for day, events in days.items():
-        name = f"111122223333_CloudTrail_eu-west-1_202405{day:02d}T1030Z_0000.json.gz"
-        land(
-            folder,
-            packed(document(json.dumps(record).encode() for record in events)),
-            f"AWSLogs/111122223333/CloudTrail/eu-west-1/2024/05/{day:02d}/{name}",
-        )
-    return {"what": "load", "from": "2024-05-01", "to": "2024-05-02", "source": str(folder), "chunk_files": 1}
-
-
 @pytest.mark.timeout(900)
 def test_history_is_loaded_from_the_form_and_what_its_gate_held_is_released_by_a_person(up, tmp_path_factory):
     up.wait_for(rf"{DAG} ended: success")
@@ -202,7 +104,7 @@ def test_history_is_loaded_from_the_form_and_what_its_gate_held_is_released_by_a
         "POST", "/dags/cloudtrail_backfill/dagRuns", {"logical_date": None, "dag_run_id": "unanswered", "conf": {**form, "dry_run": False}}
     )
     real = api.trigger("cloudtrail_backfill", **form, dry_run=False)
-    question = ask_of(up, real)
+    question = up.question_of(real)
     assert "2024-05-02" in question["body"] and question["options"] == ["Approve", "Reject"]
     assert len(up.rows("silver.cloudtrail_events")) == SAMPLE
     api.respond(question, "Approve")
@@ -212,7 +114,7 @@ def test_history_is_loaded_from_the_form_and_what_its_gate_held_is_released_by_a
     # Held: the question shows what failed, with the data masked; the answer counts once, under the user's name.
     held = up.rows("silver.cloudtrail_events_held")
     run_id = f"held__silver.cloudtrail_events__{held[0]['_batch_id']}"
-    question = ask_of(up, run_id)
+    question = up.question_of(run_id)
     assert "2 rows" in question["subject"] and "account" in question["body"] and "twelve digits" not in question["body"]
     api.respond(question, "Release", note="seen by hand")
     with pytest.raises(ConfigurationFault, match="409"):
@@ -233,15 +135,6 @@ def test_history_is_loaded_from_the_form_and_what_its_gate_held_is_released_by_a
         time.sleep(1)
     assert len(up.rows("silver.cloudtrail_events")) == SAMPLE + HISTORY
     assert len(up.rows("_ops.decisions")) == 1
-
-
-def ask_of(up, run_id):
-    """The question that a run asks, once it does."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := [one for one in up.api().questions() if one["task_instance"]["dag_run_id"] == run_id]):
-        assert time.monotonic() < deadline, up.said
-        time.sleep(1)
-    return found[0]
 
 
 @pytest.mark.timeout(900)
