@@ -120,13 +120,16 @@ def _json(struct: Column | str) -> Column:
 
 
 def _rows(batch: GoldBatch, spec: GoldSpec, changed: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of the table in pieces, each looked up in the ledger for how its files were admitted."""
+    """The rows of the table in pieces, with how their files were admitted.
+
+    The ledger is asked before the first piece: later ones are asked for from within delta-rs's write, which cannot read meanwhile.
+    """
     run, now = batch.run, batch.run.clock()
     common = {
         "pipeline": run.pipeline.name, "table": str(run.pipeline.gold_table(spec)), "silver_version": batch.version,
         "batch_id": batch.batch_id, "run_id": run.run_id, "amended_at": now,
     }  # fmt: skip
-    admitted: dict[str, str] = {}
+    admitted = _admitted(batch, changed)
     piece: list[dict[str, Any]] = []
     for row in changed.toLocalIterator():  # one partition at a time
         piece.append(common | row.asDict())
@@ -137,12 +140,19 @@ def _rows(batch: GoldBatch, spec: GoldSpec, changed: DataFrame) -> Iterator[pa.R
         yield _as_arrow(batch, piece, admitted)
 
 
-def _as_arrow(batch: GoldBatch, piece: Sequence[Mapping[str, Any]], admitted: dict[str, str]) -> pa.RecordBatch:
-    unknown = {path for row in piece for path in row["files"]} - admitted.keys()
-    if unknown and batch.brought_by == LIVE:
-        asked = pc.field("path").isin(sorted(unknown)) & (pc.field("admitted") != "retry")  # read again: who brought it is told elsewhere
-        found = batch.run.ops.read(FILES, ["path", "admitted"], asked).to_pylist()
-        admitted |= dict.fromkeys(unknown, LIVE) | {row["path"]: row["admitted"] for row in found}
+def _admitted(batch: GoldBatch, changed: DataFrame) -> dict[str, str]:
+    """How each file that brought a change was admitted."""
+    from pyspark.sql import functions as F
+
+    if batch.brought_by != LIVE:
+        return {}
+    paths = [row.path for row in changed.select(F.explode("files").alias("path")).distinct().collect()]
+    asked = pc.field("path").isin(sorted(paths)) & (pc.field("admitted") != "retry")  # read again: who brought it is told elsewhere
+    found = batch.run.ops.read(FILES, ["path", "admitted"], asked).to_pylist()
+    return dict.fromkeys(paths, LIVE) | {row["path"]: row["admitted"] for row in found}
+
+
+def _as_arrow(batch: GoldBatch, piece: Sequence[Mapping[str, Any]], admitted: Mapping[str, str]) -> pa.RecordBatch:
     rows = [
         {
             **row,
