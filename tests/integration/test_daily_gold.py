@@ -4,7 +4,7 @@ import json
 from datetime import date
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 
 from spark_jobs.io.delta_tables import merge_once
 from spark_jobs.io.lake import lake_table
@@ -16,6 +16,7 @@ from spark_jobs.jobs.build_gold import recompute
 from spark_jobs.jobs.gate import gate
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.errors import BooksUnbalanced
+from spark_jobs.spec.replays import replay_id
 from spark_jobs.spec.tables import DECISIONS
 from tests.builders.batch_over_silver import assert_gold_is_a_batch_over_silver
 from tests.builders.deliveries import FIRST, SECOND, deliver, text
@@ -159,17 +160,22 @@ def test_days_are_computed_again_on_demand_and_rows_that_silver_changed_or_lost_
     again("bf1-0001")
     assert versions() == [version + 1 for version in before], "a second call with the mark changes nothing"
 
-    # Silver's rows are changed in place: an event leaves, another moves to another hour. Gold follows at its next run.
+    # A replay changes silver's rows in place: an event leaves, another moves to another hour. Gold follows at its next run.
     silver = DeltaTable(stack.settings.location(stack.pipeline.silver_table))
+    note = CommitProperties(custom_metadata={"userMetadata": json.dumps({"batch_id": replay_id("by-hand")})})
     leaves, moves = (json.loads(text(number))["eventID"] for number in (12, 15))
-    silver.delete(f"event_id = '{leaves}'")
-    silver.update({"event_time": "event_time + interval '3 hours'", "user_agent": "'other'"}, predicate=f"event_id = '{moves}'")
+    silver.delete(f"event_id = '{leaves}'", commit_properties=note)
+    silver.update(
+        {"event_time": "event_time + interval '3 hours'", "user_agent": "'other'"},
+        predicate=f"event_id = '{moves}'",
+        commit_properties=note,
+    )
     assert "gold" in unfinished_layers(stack.settings, stack.pipeline)
     assert stack.run() is None
     assert unfinished_layers(stack.settings, stack.pipeline) == []
     assert stack.daily()["stopped"] is None
     assert_gold_is_a_batch_over_silver(stack, "hourly", "daily")
-    silver.delete("event_time < '2024-05-01T12:00:00Z'")
+    silver.delete("event_time < '2024-05-01T12:00:00Z'", commit_properties=note)
     assert stack.run() is None
     assert stack.daily()["stopped"] is None
     assert_gold_is_a_batch_over_silver(stack, "hourly", "daily")
