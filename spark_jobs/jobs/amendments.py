@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -99,18 +100,14 @@ def _brought(batch: GoldBatch, spec: GoldSpec, starts: Sequence[tuple[int, int]]
     from pyspark.sql import functions as F
 
     run, time = batch.run, batch.run.pipeline.silver.time
-    predicate = [name for name in _columns(batch) if name not in (time, *spec.grain)]
+    names = importlib.import_module(f"spark_jobs.pipelines.{run.pipeline.name}.gold").COLUMNS
+    predicate = [name for name in names if name not in (time, *spec.grain) and re.search(rf"\b{name}\b", spec.of)]
     added = added_events(run, since, batch.version, [time, *spec.grain, *predicate, "_ingested_at", "_source_file"])
     window = F.window(time, f"{spec.window.length_s} seconds", f"{spec.window.slide_s} seconds")
     counted = added.where(spec.of).groupBy(window.alias("window"), *spec.grain)
     told = counted.agg(F.count("*").alias("events"), F.max("_ingested_at").alias("newest"), F.collect_set("_source_file").alias("files"))
     told = told.select(F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end"), "*").drop("window")
     return told.where(starts_within(starts))
-
-
-def _columns(batch: GoldBatch) -> list[str]:
-    """The silver columns that a table's predicate may name: those that the pipeline's gold reads."""
-    return list(importlib.import_module(f"spark_jobs.pipelines.{batch.run.pipeline.name}.gold").COLUMNS)
 
 
 def _json(struct: Column | str) -> Column:

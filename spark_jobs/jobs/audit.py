@@ -137,8 +137,8 @@ def _of_first_seen(task: _Task, spec: FirstSeenSpec) -> AuditResult:
         found = found.join(wanted, on=grain, how="left_semi")
     else:
         expected = first_events(run, spec, events)
-        if task.dates:
-            expected, found = (rows.where(F.to_date("first_event_at").isin(list(task.dates))) for rows in (expected, found))
+    if task.dates:
+        expected, found = (rows.where(F.to_date("first_event_at").isin(list(task.dates))) for rows in (expected, found))
     return _compared(task, expected, found, grain, population.rows)
 
 
