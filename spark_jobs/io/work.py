@@ -55,6 +55,16 @@ def pending_files(settings: Settings, pipeline: Pipeline, up_to: int | None = No
     return PendingFiles(files, size, most_files, most_bytes)
 
 
+def is_small(settings: Settings, pipeline: Pipeline) -> bool:
+    """Whether what the layers have yet to read calls for a driver tuned to start quickly: pending files, and what silver has not read."""
+    unread = added_files(settings, pipeline.bronze_table, silver_checkpoint(settings, pipeline).position())
+    try:
+        waiting = sum(file.size for file in unread)  # Parquet is about as small as the gzipped files were
+    except FileNotFoundError:  # so far behind that the commit files are gone
+        return False
+    return pending_files(settings, pipeline).bytes + waiting <= settings.small_mb * 1_000_000
+
+
 def unfinished_layers(settings: Settings, pipeline: Pipeline) -> list[str]:
     """The layers that have not consumed all of their source, in data order; daily gold tables are no matter of an hourly run."""
     behind = []

@@ -9,7 +9,7 @@ from typing import Any
 from spark_jobs.io.java_options import archive_options
 from spark_jobs.io.ledger import discover
 from spark_jobs.io.parked import due_rids
-from spark_jobs.io.work import pending_files, undone_decisions, unfinished_layers
+from spark_jobs.io.work import is_small, pending_files, undone_decisions, unfinished_layers
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.errors import ConfigurationFault
 
@@ -26,7 +26,7 @@ def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     due = len(due_rids(run.settings, run.pipeline, run.clock()))
     if due and "silver" not in behind:
         behind.insert(behind.index("gold") if "gold" in behind else len(behind), "silver")
-    small = pending.bytes <= run.settings.small_mb * 1_000_000
+    small = is_small(run.settings, run.pipeline)
     scope = "everything" if found.swept else _scope(only, run.settings.recent_dates)
     parts = [f"Listed {scope}: {found.listed} objects, {found.new} new, {found.ignored} not logs, {found.readmitted} to be read again."]
     if behind or decisions:

@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_jobs.io.lake import lake_table
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.work import pending_files, undone_decisions, unfinished_layers
+from spark_jobs.io.work import is_small, undone_decisions, unfinished_layers
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.jobs.run_cost import record_cost
@@ -22,7 +22,7 @@ LOOK_EVERY_S = 1.0  # how soon a layer starts once its source has data, and how 
 
 def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
     """Run the layers in data order under the job's trigger. A stopped gate ends the run without an error: the gate task says it."""
-    run.small = _is_small(run)
+    run.small = is_small(run.settings, run.pipeline)
     if run.settings.gates and _has_work(run, layers):
         warm_up_gates()
     done: list[Layer] = []
@@ -98,11 +98,6 @@ def _has_source(run: Run, layer: Layer) -> bool:
 
 def _source(pipeline: Pipeline, layer: Layer) -> TableId:
     return {"bronze": FILES, "silver": pipeline.bronze_table, "gold": pipeline.silver_table}[layer]
-
-
-def _is_small(run: Run) -> bool:
-    """Decided by what the ledger says is pending: start-up is tuned for little input, throughput for much."""
-    return pending_files(run.settings, run.pipeline).bytes <= run.settings.small_mb * 1_000_000
 
 
 def _has_work(run: Run, layers: Sequence[Layer]) -> bool:
