@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from spark_jobs.cli.backfill import app
 from spark_jobs.io.backfill_store import BackfillStore, chunk_lease_name
 from spark_jobs.io.lease import Lease, Leases
+from spark_jobs.io.work import is_small
 from spark_jobs.jobs.backfill_cancel import cancel
 from spark_jobs.jobs.backfill_chunk import work_chunk
 from spark_jobs.jobs.backfill_plan import plan
@@ -22,6 +23,7 @@ from spark_jobs.spec.backfill import OPEN, BackfillRequest
 from spark_jobs.spec.errors import ConfigurationFault, LeaseHeld, UnknownName
 from spark_jobs.spec.pipeline import load_pipeline
 from spark_jobs.spec.settings import load_settings
+from tests.builders.ops_rows import consumed, small_lake
 
 PIPELINE = load_pipeline("cloudtrail")
 
@@ -91,6 +93,7 @@ from spark_jobs.io.backfill_store import BackfillStore
 from spark_jobs.io.lease import Lease
 from spark_jobs.io.backfill_store import chunk_lease_name
 from spark_jobs.spec.settings import load_settings
+from tests.builders.ops_rows import consumed, small_lake
 settings = load_settings(lake={settings.lake!r}, landing={settings.landing!r}, lease_ttl_s=120)
 Lease(settings, chunk_lease_name({backfill!r}, 1), "doomed").take()
 BackfillStore(settings).move({backfill!r}, lambda row: {{"state": "claimed", "claimed_by": "doomed"}} if row["chunk"] == 1 else None)
@@ -187,3 +190,11 @@ def test_the_commands_plan_show_and_cancel(settings, backfill, tmp_path):
     assert "is not the id of a backfill" in invoke(settings, "status", "../../etc")
     assert "1 of 1 chunks of" in invoke(settings, "cancel", name)
     assert json.loads(invoke(settings, "status", name, "--json"))["state"] == "cancelled"
+
+
+def test_what_silver_has_yet_to_read_counts_when_a_driver_is_tuned(tmp_path):
+    """A backfill's records in bronze make a live run that finds them one with much input, however small its own file is."""
+    small = small_lake(tmp_path)
+    consumed(small, 5)  # bronze has read all of the ledger; silver nothing of bronze
+    assert is_small(small, PIPELINE)
+    assert not is_small(small.model_copy(update={"small_mb": 0}), PIPELINE)
