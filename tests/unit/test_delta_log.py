@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 
-from spark_jobs.io.delta_log import START, Position, RestoredToUnknown, added_files, latest_version, versions_in_force
+from spark_jobs.io.delta_log import START, Position, RestoredToUnknown, added_files, latest_version, removed_files, versions_in_force
 from spark_jobs.spec.settings import load_settings
 from spark_jobs.spec.tables import TableId
 from tests.builders.streamed_table import offset
@@ -113,3 +113,21 @@ def test_a_restore_that_does_not_say_where_to_is_not_guessed(settings):
     commit.write_text(commit.read_text().replace('"version":"0"', '"timestamp":"2024-05-01 12:00:00"'))
     with pytest.raises(RestoredToUnknown, match="3"):
         list(versions_in_force(settings, TABLE))
+
+
+def test_files_that_rows_were_taken_out_of_are_told_with_their_partition_but_not_those_that_were_joined(settings):
+    location = settings.location(TABLE)
+    for n in range(4):
+        rows = pa.table({"n": [n, n], "m": [0, 1], "day": ["2024-05-01" if n < 2 else "2024-05-02"] * 2})
+        write_deltalake(location, rows, mode="append", partition_by=["day"])
+    assert list(removed_files(settings, TABLE, -1)) == []
+    DeltaTable(location).delete("n = 3 and m = 1")  # version 4: of one file
+    DeltaTable(location).optimize.compact()  # version 5: rearranges
+    DeltaTable(location).delete("day = '2024-05-01'")  # version 6: of one joined file
+    assert [(file.version, file.partition) for file in removed_files(settings, TABLE, -1)] == [
+        (4, {"day": "2024-05-02"}),
+        (6, {"day": "2024-05-01"}),
+    ]
+    assert [file.version for file in removed_files(settings, TABLE, 4)] == [6]
+    assert [file.version for file in removed_files(settings, TABLE, -1, up_to=5)] == [4]
+    assert list(removed_files(settings, TableId("bronze", "none"), -1)) == []

@@ -108,6 +108,14 @@ def test_gold_never_holds():
     assert GatePolicy().consequence("warning") == "hold"
 
 
+def test_an_hourly_run_writes_the_hourly_gold_tables_and_no_other():
+    pipeline = load_pipeline("cloudtrail")
+    daily = ("gold.cloudtrail_account_activity_1d", "gold.cloudtrail_first_seen")
+    assert tuple(map(str, pipeline.gold_tables_of("daily"))) == daily
+    assert not {*map(str, pipeline.tables("gold"))} & {*daily}
+    assert {*pipeline.all_tables} >= {*pipeline.gold_tables} == {*pipeline.tables("gold"), *pipeline.gold_tables_of("daily")}
+
+
 def test_an_unknown_pipeline_is_named_with_those_that_exist():
     with pytest.raises(UnknownName, match="cloudtrail"):
         load_pipeline("nothing")
