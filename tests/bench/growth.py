@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 
 from spark_jobs.io import ledger
 from spark_jobs.io.lake import lake_table
@@ -90,8 +90,10 @@ def _one_more_version(settings: Settings, number: int) -> None:
             continue
         note = {"batch_id": f"old-{number:08d}", "epoch": 0}
         found.create_write_transaction(
-            [], mode="append", schema=found.schema(), commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(note)})
-        )
+            [], mode="append", schema=found.schema(),
+            commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(note)}),
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True),  # as Spark does on every tenth
+        )  # fmt: skip
         books = {
             "pipeline": pipeline.name, "layer": table.layer, "table": str(table), "batch_id": note["batch_id"], "run_id": f"old-{number}",
             "read": 0, "written": 0, "is_balanced": True, "started_at": at, "finished_at": at,
