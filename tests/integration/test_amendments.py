@@ -57,10 +57,10 @@ def test_a_late_event_corrects_every_window_it_is_in_and_each_correction_is_reco
     replace_where = build_gold.replace_where
 
     def ends_here(*_, **__):
-        raise KeyboardInterrupt
+        raise RuntimeError("ends here")
 
     monkeypatch.setattr(build_gold, "replace_where", ends_here)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RuntimeError, match="ends here"):
         bring(stack, 3, at("04:10"), late, on_time)
     assert amended(stack, "table", "events") == [(ACTIVITY, 1)], "before gold shows it"
     monkeypatch.setattr(build_gold, "replace_where", replace_where)
