@@ -37,7 +37,7 @@ from spark_jobs.spec.books import Books
 from spark_jobs.spec.errors import BooksUnbalanced
 from spark_jobs.spec.pipeline import GoldSpec
 from spark_jobs.spec.tables import TableId
-from spark_jobs.spec.windows import ranges
+from spark_jobs.spec.windows import merged, ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -132,7 +132,7 @@ def _replace_all(batch: GoldBatch, touched: Sequence[Touched]) -> None:
         return
     run = batch.run
     transforms = importlib.import_module(f"spark_jobs.pipelines.{run.pipeline.name}.gold")
-    spans = ranges([start for one in touched for start in one.starts], max(one.spec.window.length_s for one in touched))
+    spans = merged(span for one in touched for span in one.spans)
     events = events_of_spans(run, batch.version, spans).select(*transforms.COLUMNS).persist()
     try:
         counts = bucket_counts(run, events, [one.spec for one in touched])

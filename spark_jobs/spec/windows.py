@@ -44,11 +44,15 @@ class WindowSpec:
 
 def ranges(starts: Iterable[int], length_s: int) -> list[tuple[int, int]]:
     """Merge windows [start, start+length) into disjoint half-open ranges, sorted."""
-    merged: list[tuple[int, int]] = []
-    for start in sorted(starts):
-        end = start + length_s
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+    return merged((start, start + length_s) for start in starts)
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Half-open ranges as disjoint ones that cover the same, sorted."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
         else:
-            merged.append((start, end))
-    return merged
+            found.append((start, end))
+    return found
