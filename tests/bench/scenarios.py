@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spark_jobs.io.java_options import archive_options
 from spark_jobs.spec.tables import LAYERS
+from tests.bench.backfills import Backfills
 from tests.bench.growth import Growth
 from tests.bench.measure import Cost, measure
 from tests.bench.reference_set import LandedSet, hourly_files, large_file, reference_set
@@ -40,13 +41,14 @@ class Scenarios:
         self._stage = Stage(CACHE / "stage")
         self._base = "after-one-set"
         self._growth = Growth()
+        self._backfills = Backfills(self.sets)
 
     def all(self) -> list[Callable[[], list[Figure]]]:
         """Reference set first: the small runs go on from the lake that it leaves."""
         return [
             self.reference_set, self.small_run, self.small_run_with_gates, self.small_run_in_three_submits, self.nothing_new,
             self.peer_spark, self.peer_chdb, self.warm, self.warm_with_gates, self.reference_set_with_gates, self.large_file,
-            self.large_ledger, self.history,
+            self.large_ledger, self.history, self.backfill, self.hour_beside_a_backfill,
         ]  # fmt: skip
 
     def reference_set(self) -> list[Figure]:
@@ -106,6 +108,16 @@ class Scenarios:
         for kind in ("rows", "ledger", "versions"):
             figures += [_figure(f"one hour, {kind} × {factor}", self._growth.hour(kind, factor)) for factor in (10, 100)]
         return figures
+
+    def backfill(self) -> list[Figure]:
+        """The reference set as history, with gates; compare with the plain cold run with gates."""
+        cost, wall_s, cpu_s = self._backfills.load()
+        return [_figure("backfill of the reference set, with gates", cost), Figure("  as it was predicted", cpu_s, wall_s)]
+
+    def hour_beside_a_backfill(self) -> list[Figure]:
+        """Of interest is the wall time; the reach is a factor of the run alone."""
+        alone, beside = self._backfills.hour_alone_and_beside()
+        return [Figure("hourly run, alone", 0, alone), Figure("hourly run, beside a backfill: at most 1.5 times", 0, beside)]
 
     def warm(self) -> list[Figure]:
         return self._warm(gates=False)
