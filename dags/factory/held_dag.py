@@ -130,7 +130,8 @@ def decide_task(pipeline: Pipeline) -> Any:
         given = ti.xcom_pull(task_ids="await_decision")
         user = given["responded_by_user"] or {}
         note = str((given["params_input"] or {}).get("note") or "")
-        options = ["--decision", given["chosen_options"][0].lower(), "--who", str(user.get("name") or user.get("id") or "unknown")]
+        who = str(user.get("name") or user.get("id") or "unknown")
+        options = ["--decision", given["chosen_options"][0].lower(), f"--who={who}"]
         return answer_of(pipeline, "decide", run_id, [*_which(params), *options, f"--note={note}"])
 
     return decide()

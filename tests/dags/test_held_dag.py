@@ -106,7 +106,7 @@ def test_the_answer_is_recorded_with_the_user_and_the_note(held, answers):
     asked = answers({"is_recorded": True, "sentence": "recorded"})
     held.get_task("decide").python_callable(run_id="r", params=PARAMS, ti=_Instance(await_decision=ANSWER))
     assert asked == [
-        ["decide", "--table=silver.cloudtrail_events", "--batch=v1-00000003", "--decision", "release", "--who", "ann", "--note=--odd note"]
+        ["decide", "--table=silver.cloudtrail_events", "--batch=v1-00000003", "--decision", "release", "--who=ann", "--note=--odd note"]
     ]
 
 
