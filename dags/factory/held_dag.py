@@ -38,7 +38,7 @@ def held_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
                 str(pipeline.silver_table), type="string", enum=[str(table) for table in pipeline.all_tables], title="Table"
             ),
             "batch": Param(
-                "", type="string", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", title="Batch",
+                type="string", pattern=r"^[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}$", title="Batch",
                 description="As `assay held` lists it, e.g. v1-00000003.",
             ),
         },
