@@ -92,10 +92,12 @@ def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
         chunk_files=options.chunk_files, is_newest_first=options.newest_first,
     )  # fmt: skip
     row = plan(run, request, options.who)
+    details = json.loads(row["plan"])
+    small = all(chunk["bytes"] <= run.settings.small_mb * 1_000_000 for chunk in details["chunks"])
     run.say(plan_sentence(row))
     return {
         "backfill_id": row["backfill_id"], "chunks": row["chunks"], "sentence": plan_sentence(row), "markdown": plan_page(row),
-        "plan": json.loads(row["plan"]), "java_options": archive_options(run.settings, small=False),
+        "plan": details, "java_options": archive_options(run.settings, small=small),
     }  # fmt: skip
 
 
