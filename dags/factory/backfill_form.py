@@ -78,8 +78,8 @@ make again. It says beforehand what it would do, does it in chunks, and proves g
 
 Start it with **Trigger**. A dry run is the default: it ends after `plan`, and the plan is on the run's page under **Quality report**. With
 *Dry run* off it waits for a person (**Required Actions** shows the plan) and then does it chunk by chunk. Live runs go first. A chunk that
-was killed can be cleared and run again; nothing is counted twice. When a gate stops a chunk, decide in `{pipeline.name}_held`, then clear the
-chunk. `assay backfill` does the same on the command line.
+was killed can be cleared and run again; nothing is counted twice. Does a gate stop a chunk, decide in `{pipeline.name}_held`, then clear
+the chunk. `assay backfill` does the same on the command line.
 
 | field | |
 |---|---|

@@ -40,8 +40,8 @@ What a failed expectation does to its batch, by severity:
 {policies}
 
 *stop*: nothing of the batch is committed and the gate is red. *hold*: the batch waits in `<table>_held`, and the rest flows on. *warn*: it
-is published, and said. For a held or stopped batch `ask_decisions` makes a run of `{pipeline.name}_held`, where a person releases or rejects
-it (`assay held` does the same by command). Each run ends with a quality report, linked from its `report` task.
+is published, and said. For a held or stopped batch `ask_decisions` makes a run of `{pipeline.name}_held`, where a person decides
+(`assay held` does the same by command). Each run ends with a quality report, linked from its `report` task.
 """
 
 
