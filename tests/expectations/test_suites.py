@@ -51,7 +51,7 @@ SILVER = {
     **{f"every event has {name}": silver().row(1, **{name: None}) for name in ("principal_arn", "_rid")},
     "no event_id occurs twice in the batch": silver().row(1, event_id=silver().rows[0]["event_id"]),
     "no event is older than CloudTrail (2013)": silver().row(event_time=NOON.replace(year=2012), event_date=date(2012, 7, 10)),
-    "no event is more than a day in the future of its ingestion": silver().row(
+    "no event is more than 24 hours in the future of its ingestion": silver().row(
         event_time=NOON + DAY + timedelta(seconds=1), event_date=date(2023, 7, 11)
     ),
     "event_date is the UTC date of event_time": silver().row(event_time=NOON.replace(day=9, hour=23, minute=59, second=59)),
