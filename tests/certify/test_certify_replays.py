@@ -9,7 +9,7 @@ from tests.builders.misread import MisreadScene, replay_chosen, replay_landed
 
 @pytest.fixture(scope="module")
 def misread(tmp_path_factory, spark):
-    return MisreadScene(tmp_path_factory.mktemp("misread"), spark, lease_ttl_s=5)
+    return MisreadScene(tmp_path_factory.mktemp("misread"), spark, held=True, lease_ttl_s=5)
 
 
 @pytest.fixture(scope="module")
