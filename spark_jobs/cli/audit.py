@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Annotated, Any
 
 import typer
 
+from spark_jobs.cli.job_process import JobFailed, run_job
 from spark_jobs.cli.options import AsJson, PipelineName, pipelines
 from spark_jobs.cli.terminal import print_json, print_table, say
-from spark_jobs.spec.errors import AssayError
+from spark_jobs.spec.errors import BooksUnbalanced
 
 TABLES = {
     "table": "table", "mode": "mode", "cells": "cells compared", "cells_total": "cells in gold", "mismatched": "differ",
     "silver_version": "silver version", "gold_version": "gold version",
 }  # fmt: skip
 CELLS = {"table": "table", "cell": "cell", "column": "column", "gold": "gold says", "silver": "silver says"}
-
-
-class AuditFailed(AssayError):
-    """The job ended with its own fault; its text is the job's sentence."""
-
-    def __init__(self, sentence: str, exit_code: int) -> None:
-        super().__init__(sentence)
-        self.exit_code = exit_code
 
 
 def audit(
@@ -44,25 +34,24 @@ def audit(
     options = ["--full"] if full else ["--cells", str(cells)]
     for name, value in (("--table", table), ("--from", first), ("--to", last)):
         options += [name, value] if value else []
-    found = [_run(one.name, options, quietly=as_json) for one in pipelines(pipeline)]
+    found = [_audit(one.name, options, quietly=as_json) for one in pipelines(pipeline)]
     if as_json:
         print_json(found[0] if len(found) == 1 else found)
     else:
         for one in found:
             _show(one)
     if wrong := [one["sentence"] for one in found if not one["is_equal"]]:
-        raise AuditFailed(" ".join(wrong), 5)
+        raise BooksUnbalanced(" ".join(wrong))
 
 
-def _run(pipeline: str, options: list[str], *, quietly: bool) -> dict[str, Any]:
-    """The job's answer; its log lines go to standard error. Raises AuditFailed when it ended without one."""
-    command = [sys.executable, "-m", "spark_jobs.jobs.audit", "--pipeline", pipeline, *options]
-    job = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if quietly else None, text=True)
-    lines = [line for line in job.stdout.splitlines() if line.startswith("{")]
-    said: dict[str, Any] = json.loads(lines[-1]) if lines else {}
-    if "is_equal" not in said:
-        raise AuditFailed(said.get("sentence") or f"The audit ended with exit code {job.returncode}, without a word.", job.returncode or 1)
-    return said
+def _audit(pipeline: str, options: list[str], *, quietly: bool) -> dict[str, Any]:
+    """The job's answer, also when cells differ: then it ends with the exit code of books that do not balance."""
+    try:
+        return run_job("audit", pipeline, options, quietly=quietly, again="assay audit")
+    except JobFailed as ended:
+        if "is_equal" in ended.said:
+            return ended.said
+        raise
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import getpass
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spark_jobs.cli.job_process import JobFailed, run_job
 from spark_jobs.cli.options import AsJson, Limit, PipelineName
 from spark_jobs.cli.terminal import complain, print_json, print_table, say, shown
 from spark_jobs.spec.errors import ConfigurationFault, GateStopped
@@ -30,7 +26,6 @@ SHOWN = {
 }  # fmt: skip
 FILES = {"file": "file", "count": "records", "last_seen": "last (UTC)"}
 COLOURS = {"yes": "bold red", "open": "yellow", "open again": "yellow", "dismissed": "dim"}
-PROJECT = Path(__file__).resolve().parents[2]
 
 Fingerprint = Annotated[str, typer.Argument(metavar="FINGERPRINT", help="As in the list; its first characters do, if no other begins so.")]
 OfTable = Annotated[str, typer.Option("--table", help="Only this table, e.g. silver.cloudtrail_events.", show_default="all")]
@@ -144,17 +139,17 @@ def replay(
     run_id = run_id or f"replay__{utc_now():%Y-%m-%dT%H:%M:%SZ}"
     answers, code = [], 0
     for pipeline, each in _replayed(table):
-        words = ["--pipeline", pipeline, "--run-id", run_id, "--table", each, *options]
-        command = [os.environ.get("ASSAY_PYTHON") or sys.executable, "-m", "spark_jobs.jobs.replay_quarantine", *words]
-        done = subprocess.run(command, cwd=PROJECT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE if as_json else None)
-        found = [line for line in done.stdout.splitlines() if line.startswith("{")]
-        answer = json.loads(found[-1]) if found else {"sentence": f"The replay ended with exit code {done.returncode} and said nothing."}
+        words = ["--run-id", run_id, "--table", each, *options]
+        try:
+            answer = run_job("replay_quarantine", pipeline, words, quietly=as_json, again="assay quarantine replay")
+        except JobFailed as ended:
+            complain(str(ended))
+            answer, code = ended.said or {"sentence": str(ended)}, code or ended.exit_code
+        else:
+            code = code or (GateStopped.exit_code if answer.get("stopped") else 0)
+            if not as_json:
+                say(answer["sentence"])
         answers.append({"table": each, **answer})
-        code = code or done.returncode or (GateStopped.exit_code if answer.get("stopped") else 0)
-        if not as_json and not done.returncode:
-            say(answer["sentence"])
-        elif as_json and done.returncode:
-            complain(answer["sentence"])
     if as_json:
         print_json(answers)
     if code:
