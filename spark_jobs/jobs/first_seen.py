@@ -77,6 +77,11 @@ def merge_first_seen(batch: GoldBatch, spec: FirstSeenSpec, named: int | None, d
         note = batch.pass_gate(table, rows if books.read else None, books, facts) | {"counted_by": "commit"}
         if not books.is_balanced:
             raise BooksUnbalanced(f"{table}: the values in silver version {batch.version} are not all accounted for: {books.equation()}.")
+        if (
+            named == batch.version and not books.written
+        ):  # made again on demand: without a change, and a version to name, MERGE commits nothing
+            run.say(f"{table} {batch.batch_id}: the first events of {books.read} values are right as they are.")
+            return
         batch.leases.check()
         merge_once(
             run.settings, table, changes, key=spec.grain, is_gone="is_gone", app=silver_app(run.settings, run.pipeline),
