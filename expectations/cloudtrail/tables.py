@@ -71,14 +71,16 @@ def suite(subject: str, facts: Mapping[str, Any]) -> Suite:
             ExpectFigureToBeAtMost(
                 counted=facts.get("arrival_age_minutes"),
                 limit=facts.get("fresh_minutes"),
+                minutes=True,
                 severity=WARNING,
-                description="the newest file is as fresh as declared (minutes)",
+                description="the newest file is as fresh as declared",
             ),
             ExpectFigureToBeAtMost(
                 counted=facts.get("event_age_minutes"),
                 limit=facts.get("fresh_minutes"),
+                minutes=True,
                 severity=INFO,
-                description="the newest event is as fresh as declared (minutes)",
+                description="the newest event is as fresh as declared",
             ),
         ),
     )

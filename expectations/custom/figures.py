@@ -25,17 +25,19 @@ class ExpectFigureToAgree(AuditExpectation):
 
 
 class ExpectFigureToBeAtMost(AuditExpectation):
-    """A figure does not exceed a limit."""
+    """A figure does not exceed a limit. `minutes`: both are minutes, and are said in hours or days where those are more."""
 
     counted: int | None
     limit: int | None
+    minutes: bool = False
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_count",)
-    success_keys: ClassVar[tuple[str, ...]] = ("counted", "limit")
+    success_keys: ClassVar[tuple[str, ...]] = ("counted", "limit", "minutes")
 
     def _validate(self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None) -> dict[str, Any]:
         within = self.counted is not None and self.limit is not None and self.counted <= self.limit
-        return self.found(metrics, unexpected=0 if within else 1, observed=f"{self.counted}, at most {self.limit}")
+        counted, limit = (_time(figure) if self.minutes else figure for figure in (self.counted, self.limit))
+        return self.found(metrics, unexpected=0 if within else 1, observed=f"{counted}, at most {limit}")
 
 
 class ExpectFigureToBeWithin(AuditExpectation):
@@ -99,3 +101,9 @@ class ExpectFilesToBeWhole(AuditExpectation):
             elif written and not 0 <= first <= last < counts["records"]:
                 faults.append(f"{file}: record index {first} to {last} of {counts['records']} records")
         return self.found(metrics, unexpected=len(faults), observed="; ".join(faults[:3]) or f"{len(self.files)} files whole")
+
+
+def _time(minutes: int | None) -> str:
+    if minutes is None or minutes < 180:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 2880 else f"{minutes // 1440:,} days"
