@@ -72,11 +72,10 @@ def _holds_batch(settings: Settings, table: TableId, batch_id: str) -> bool:
 
 def replace_where(
     settings: Settings, table: TableId, rows: DataFrame, *, where: str, partition_by: str, partitions: Sequence[date], app: str,
-    transaction: int | None, note: Mapping[str, Any],
+    transaction: int, note: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Replace the rows for which `where` holds, in one commit that carries the transaction and the note, also when no row changes.
 
-    Without a transaction (None) the write happens whatever the table's log says.
     Those rows must be in `partitions`, which are written anew as one file each. Given a finer predicate, Delta does the same, but only
     after two more queries: one finds the files that hold such rows, the other rewrites them without.
     """
@@ -87,19 +86,18 @@ def replace_where(
         kept = read_table(rows.sparkSession, settings, table).where(f"{replaced} and not ({where})")
         rows = rows.unionByName(kept, allowMissingColumns=True).coalesce(1)
     writer = rows.write.format("delta").option("userMetadata", json.dumps(note)).partitionBy(partition_by)
-    if transaction is not None:
-        writer = writer.option("txnAppId", app).option("txnVersion", transaction)
+    writer = writer.option("txnAppId", app).option("txnVersion", transaction)
     writer = writer.mode("overwrite").option("replaceWhere", replaced) if exists else writer.mode("append")
     _beside_maintenance(settings, table, lambda: writer.save(spark_location(settings, table)))
 
 
 def merge_once(
-    settings: Settings, table: TableId, changes: DataFrame, *, key: Sequence[str], is_gone: str, app: str, transaction: int | None,
+    settings: Settings, table: TableId, changes: DataFrame, *, key: Sequence[str], is_gone: str, app: str, transaction: int,
     note: Mapping[str, Any], partition_by: str,
 ) -> None:  # fmt: skip
     """Make each row of `changes` the row of its key (where the boolean column `is_gone` holds: take the key's row out), in one commit.
 
-    The commit carries the note and, unless it is None, the transaction; also when nothing changes. A MERGE takes both from the session.
+    The commit carries the note and the transaction, also when nothing changes. A MERGE takes both from the session.
     """
     from delta.tables import DeltaTable
 
@@ -107,11 +105,9 @@ def merge_once(
     spark, values = changes.sparkSession, {name: f"new.`{name}`" for name in columns}
     if lake_table(settings, table) is None:
         rows = changes.where(f"not {is_gone}").select(columns)
-        append_once(settings, table, rows, app=app, transaction=transaction or 0, note=note, partition_by=partition_by)
+        append_once(settings, table, rows, app=app, transaction=transaction, note=note, partition_by=partition_by)
         return
-    session = {"commitInfo.userMetadata": json.dumps(note)}
-    if transaction is not None:
-        session |= {"write.txnAppId": app, "write.txnVersion": str(transaction)}
+    session = {"commitInfo.userMetadata": json.dumps(note), "write.txnAppId": app, "write.txnVersion": str(transaction)}
     same = " and ".join(f"old.`{name}` = new.`{name}`" for name in key)
     merge = DeltaTable.forPath(spark, spark_location(settings, table)).alias("old").merge(changes.alias("new"), same)
     merge = merge.whenMatchedDelete(f"new.{is_gone}").whenMatchedUpdate(set=values)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from spark_jobs.io.delta_log import latest_version
 from spark_jobs.io.delta_tables import commit_of_batch, read_stream, replace_where
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.work import check_gold_in_force, gold_checkpoint, is_gold_stranded, named_silver_version, silver_app
+from spark_jobs.io.work import check_gold_in_force, gold_checkpoint, is_gold_stranded, named_silver_version
 from spark_jobs.jobs.amendments import record_amendments
 from spark_jobs.jobs.first_seen import merge_first_seen
 from spark_jobs.jobs.gold_batch import GoldBatch, complete_books, counted_by_commit
@@ -161,11 +161,11 @@ def _replace_windows(batch: GoldBatch, touched: Touched, events: DataFrame, coun
             )
         batch.leases.check()
         record_amendments(batch, touched, windows)
+        app, transaction = batch.transaction(table, touched.since)
         batch.leases.check()
         replace_where(
             run.settings, table, windows, where=replaced_windows(touched), partition_by="window_date", partitions=dates_of(replaced),
-            app=silver_app(run.settings, run.pipeline),
-            transaction=None if touched.since == batch.version else batch.version, note=note,
+            app=app, transaction=transaction, note=note,
         )  # fmt: skip
         batch.finish(table, note, f"{len(touched.starts)} windows at silver version {batch.version}; {books.equation()}")
     finally:

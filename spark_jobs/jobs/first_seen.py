@@ -15,7 +15,7 @@ from spark_jobs.io.delta_log import latest_version
 from spark_jobs.io.delta_tables import merge_once, read_table
 from spark_jobs.io.lake import lake_table
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.work import named_silver_version, silver_app
+from spark_jobs.io.work import named_silver_version
 from spark_jobs.jobs.gold_batch import GoldBatch, complete_books
 from spark_jobs.jobs.run import Run
 from spark_jobs.jobs.touched_windows import added_events, changed_dates, events_at
@@ -82,10 +82,11 @@ def merge_first_seen(batch: GoldBatch, spec: FirstSeenSpec, named: int | None, d
         ):  # made again on demand: without a change, and a version to name, MERGE commits nothing
             run.say(f"{table} {batch.batch_id}: the first events of {books.read} values are right as they are.")
             return
+        app, transaction = batch.transaction(table, named)
         batch.leases.check()
         merge_once(
-            run.settings, table, changes, key=spec.grain, is_gone="is_gone", app=silver_app(run.settings, run.pipeline),
-            transaction=None if named == batch.version else batch.version, note=note, partition_by="kind",
+            run.settings, table, changes, key=spec.grain, is_gone="is_gone", app=app, transaction=transaction, note=note,
+            partition_by="kind",
         )  # fmt: skip
         batch.finish(table, note, f"first events of {books.read} values at silver version {batch.version}; {books.equation()}")
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.work import commit_notes
+from spark_jobs.io.work import commit_notes, silver_app
 from spark_jobs.jobs.publishing import judge, own_commit, write_books
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.books import Books
@@ -50,6 +50,16 @@ class GoldBatch:
             "outcome": verdict.outcome, "decision": decision["decision"] if decision else None, "source_version": self.version,
             "books": books.terms(), "started_at": self.started_at.isoformat(),
         }  # fmt: skip
+
+    def transaction(self, table: TableId, named: int | None) -> tuple[str, int]:
+        """App id and version of the commit's transaction: the silver version that the table will name.
+
+        A table that names this version already is written all the same when somebody asked for it: then the batch itself is the transaction.
+        (With none at all, Delta would leave out a commit that changes nothing, and with it the note.)
+        """
+        if named == self.version:
+            return f"{table}/{self.batch_id}", 1
+        return silver_app(self.run.settings, self.run.pipeline), self.version
 
     def finish(self, table: TableId, note: Mapping[str, Any], said: str) -> None:
         """After the commit: the books, from the commit's own note and metrics. Raises LeaseLost when another writer committed the batch."""

@@ -155,7 +155,7 @@ def test_days_are_computed_again_on_demand_and_rows_that_silver_changed_or_lost_
     assert_gold_is_a_batch_over_silver(stack, "hourly", "daily")
     assert versions() == [version + 1 for version in before]
     books = [row for row in stack.rows("_ops.books") if row["batch_id"] == "bf1-0001"]
-    assert [row["table"] for row in books] == [str(table) for table in tables]
+    assert sorted(row["table"] for row in books) == sorted(map(str, tables))
     assert all(row["is_balanced"] for row in books)
     again("bf1-0001")
     assert versions() == [version + 1 for version in before], "a second call with the mark changes nothing"
