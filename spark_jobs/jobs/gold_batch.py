@@ -54,8 +54,8 @@ class GoldBatch:
     def transaction(self, table: TableId, named: int | None) -> tuple[str, int]:
         """App id and version of the commit's transaction: the silver version that the table will name.
 
-        A table that names this version already is written all the same when somebody asked for it: then the batch itself is the transaction.
-        (With none at all, Delta would leave out a commit that changes nothing, and with it the note.)
+        A table that names this version already is written all the same when somebody asked for it: then the batch is the transaction
+        itself. (With none at all Delta would leave out a commit that changes nothing, and with it the note.)
         """
         if named == self.version:
             return f"{table}/{self.batch_id}", 1
