@@ -7,7 +7,7 @@ from typing import Any
 
 from spark_jobs.io.java_options import archive_options
 from spark_jobs.io.lake import lake_table
-from spark_jobs.jobs.replay_quarantine import _add_options, chosen_rids
+from spark_jobs.jobs.replay_quarantine import add_replay_options, chosen_rids
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.tables import TableId
 
@@ -28,4 +28,4 @@ def _work(run: Run, options: Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    leave(run_job("list_quarantine", _work, _add_options))
+    leave(run_job("list_quarantine", _work, add_replay_options))

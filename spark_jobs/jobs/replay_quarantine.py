@@ -175,11 +175,11 @@ def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     return counted | {"sentence": f"{table}: read again with today's parser: {done.sentence()}."}
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def add_replay_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", default="", help="whose quarantine, e.g. silver.cloudtrail_events; default: the pipeline's silver table")
     parser.add_argument("--rule", default="", help="only records that broke this rule")
     parser.add_argument("--fingerprint", default="", help="only this group; see `assay quarantine list`")
 
 
 if __name__ == "__main__":
-    leave(run_job("replay_quarantine", _work, _add_options))
+    leave(run_job("replay_quarantine", _work, add_replay_options))
