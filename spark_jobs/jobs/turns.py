@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,15 +33,15 @@ class Turns:
     _since_work_s: float = 0.0
     _said: set[str] = field(default_factory=set)
 
-    def work_until(self, is_done: Callable[[], bool]) -> None:
-        """Drive the layers that are behind, whoever brought their work, until it is done; live writers first.
+    def work_until(self, is_done: Callable[[], bool], layers: Sequence[Layer] = LAYERS) -> None:
+        """Drive those of the layers that are behind, whoever brought their work, until it is done; live writers first.
 
         Raises GateStopped, TurnNeverCame and whatever the layers raise.
         """
         while not is_done():
-            behind = self._layers_behind()
+            behind = self._behind(layers)
             if behind:
-                self.take(lambda layers=behind: run_in_turn(self.run, layers, []))
+                self.take(lambda behind=behind: run_in_turn(self.run, behind, []))
             else:
                 self._stand_aside("Waiting for the run that is at work to finish what it has begun.")
 
@@ -65,13 +65,13 @@ class Turns:
         tables = self.run.pipeline.all_tables
         return sorted({owner for table in tables for owner in Lease(self.run.settings, table, "").waiting()})
 
-    def catch_up(self) -> None:
-        """Until every layer has consumed its source and no live writer waits: then history may be handed over."""
-        self.work_until(lambda: not self._layers_behind() and not self.live_writers_waiting())
+    def catch_up(self, layers: Sequence[Layer] = LAYERS) -> None:
+        """Until each of the layers has consumed its source and no live writer waits: then history may be handed over."""
+        self.work_until(lambda: not self._behind(layers) and not self.live_writers_waiting(), layers)
 
-    def _layers_behind(self) -> list[Layer]:
+    def _behind(self, layers: Sequence[Layer]) -> list[Layer]:
         behind = unfinished_layers(self.run.settings, self.run.pipeline)
-        return [layer for layer in LAYERS if layer in behind]
+        return [layer for layer in layers if layer in behind]
 
     def _stand_aside(self, why: str) -> None:
         if why.split(" (process")[0] not in self._said:
@@ -89,13 +89,13 @@ class Turns:
 
 
 class Consumed:
-    """Whether all layers have taken what the ledger held at one of its versions (None: any that are behind have no part in it).
+    """Whether these layers have taken what the ledger held at one of its versions (None: what it holds has no part in it).
 
     What lands after it does not matter: each layer is asked for what its source held when the layer before it had come that far.
     """
 
-    def __init__(self, run: Run, ledger_version: int | None) -> None:
-        self._run, self._ledger = run, ledger_version
+    def __init__(self, run: Run, ledger_version: int | None, layers: Sequence[Layer] = LAYERS) -> None:
+        self._run, self._ledger, self._layers = run, ledger_version, layers
         self._bronze: int | None = None
         self._silver: int | None = None
 
@@ -109,7 +109,7 @@ class Consumed:
             if self._has_unread(pipeline.bronze_table, silver_checkpoint(settings, pipeline).position(), self._bronze):
                 return False
             self._silver = _version(self._run, pipeline.silver_table)
-        for table in pipeline.gold_tables_of("hourly"):
+        for table in pipeline.gold_tables_of("hourly") if "gold" in self._layers else ():
             named = named_silver_version(settings, pipeline, table)
             if self._has_unread(pipeline.silver_table, Position(0 if named is None else named + 1, -1), self._silver):
                 return False

@@ -19,7 +19,7 @@ CLAIMED = KillPoint("after the claim", MOVE, "after")
 ADMITTED = KillPoint("after the admission", ADMIT, "after")
 SILVER = KillPoint("after silver, before its books", COMMIT, "after", 2)
 
-# The chunk is two batches: each is admitted, then read by bronze (COMMIT 1 and 3), silver (2 and 4) and gold.
+# The chunk is two pieces: each is admitted, then read by bronze (COMMIT 1 and 3) and silver (2 and 4); gold takes both at once.
 CHUNK_POINTS = (
     CLAIMED,
     KillPoint("before the figures of each day are kept", NOTE),
@@ -35,10 +35,10 @@ CHUNK_POINTS = (
     KillPoint("before gold", GOLD),
     KillPoint("between two gold tables", GOLD, "after", 1),
     KillPoint("after the last gold table, before its books", GOLD, "after", 3),
-    KillPoint("after the first batch's books", BOOKS, "after", 5),
+    KillPoint("after the books of the second piece in silver", BOOKS, "after", 4),
     KillPoint("before the second admission", ADMIT, call=2),
     KillPoint("after the second admission", ADMIT, "after", 2),
-    KillPoint("after bronze of the second batch", COMMIT, "after", 3),
+    KillPoint("after bronze of the second piece", COMMIT, "after", 3),
     KillPoint("before it says that it is done", MOVE, call=3),
     KillPoint("after it said that it is done", MOVE, "after", 3),
 )
