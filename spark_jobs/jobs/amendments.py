@@ -144,6 +144,8 @@ def _admitted(batch: GoldBatch, changed: DataFrame) -> dict[str, str]:
     if batch.brought_by != LIVE:
         return {}
     paths = [row.path for row in changed.select(F.explode("files").alias("path")).distinct().collect()]
+    if not paths:  # a replay took rows out: no file brought that
+        return {}
     asked = pc.field("path").isin(sorted(paths)) & (pc.field("admitted") != "retry")  # read again: who brought it is told elsewhere
     found = batch.run.ops.read(FILES, ["path", "admitted"], asked).to_pylist()
     return dict.fromkeys(paths, LIVE) | {row["path"]: row["admitted"] for row in found}
