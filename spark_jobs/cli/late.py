@@ -113,9 +113,10 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
         change = ", ".join(f"{name} {before.get(name)} → {value}" for name, value in after.items() if before.get(name) != value)
     else:
         change = "(no row) → " + _told(after) if after else _told(before) + " → (no row)"
-    files = row["files"] or []
+    files, start, end = row["files"] or [], row["window_start"], row["window_end"]
+    until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%Y-%m-%d %H:%M}"
     return row | {
-        "window": f"{row['window_start']:%Y-%m-%d %H:%M} to {row['window_end']:%H:%M}", "key": _told(row["key"]), "change": change,
+        "window": f"{start:%Y-%m-%d %H:%M} to {until}", "key": _told(row["key"]), "change": change,
         "late": seconds_in_words(row["late_s"]),
         "file": (files[0].rsplit("/", 1)[-1] if files else "") + (f" and {len(files) - 1} more" if len(files) > 1 else ""),
     }  # fmt: skip
