@@ -74,13 +74,13 @@ def facts_of_day(run: Run, files: DayOfFiles) -> dict[str, Any]:
     """The facts of `expectations/<pipeline>/tables.py`."""
     now, views = run.clock(), LakeViews(run.settings)
     event = newest_event(views, run.pipeline)
-    (landed,) = views.rows("SELECT max(modified_at) AS at FROM _ops.files WHERE pipeline = $name", {"name": run.pipeline.name})
+    (landed,) = views.rows("SELECT max(modified_at) AS landed_at FROM _ops.files WHERE pipeline = $name", {"name": run.pipeline.name})
     return {
         "records": files.records,
         **layers(run, files),
         "volume": volume(events_by_date(run), files.day, now.date()),
         "event_age_minutes": _minutes(now, event),
-        "arrival_age_minutes": _minutes(now, landed["at"]),
+        "arrival_age_minutes": _minutes(now, landed["landed_at"]),
         "fresh_minutes": int(run.pipeline.freshness.total_seconds() // 60),
     }
 
