@@ -165,7 +165,12 @@ def test_after_that_signal_the_next_up_finishes_what_was_cut_off(up):
     assert "password: in " in up.said, "the password was printed the first time only"
     assert len(up.rows("silver.cloudtrail_events_duplicates")) > 0
     assert len(up.rows("silver.cloudtrail_events")) == SAMPLE + HISTORY
-    assert [question["task_instance"]["dag_run_id"] for question in up.api().questions()] == ["unanswered"], "questions outlive a restart"
+    questions = up.api().questions()
+    assert [question["task_instance"]["dag_run_id"] for question in questions] == ["unanswered"], "a question outlives a restart"
+    up.api().respond(questions[0], "Reject")
+    up.wait_for("Run unanswered of cloudtrail_backfill ended: success")
+    chunks = [row for row in up.rows("_ops.backfill_chunks") if row["run_id"] == "unanswered" and row["state"] == "cancelled"]
+    assert [row["claimed_by"] for row in chunks] == ["cancelled by admin"] * 2
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(timeout=90) == 0
     assert up.family() == []
