@@ -18,7 +18,7 @@ from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import check_gold_in_force, gold_checkpoint, is_gold_stranded, named_silver_version
 from spark_jobs.jobs.amendments import record_amendments
 from spark_jobs.jobs.first_seen import merge_first_seen
-from spark_jobs.jobs.gold_batch import GoldBatch, complete_books, counted_by_commit
+from spark_jobs.jobs.gold_batch import LIVE, GoldBatch, complete_books, counted_by_commit
 from spark_jobs.jobs.publishing import write_books
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, leave, run_job
@@ -26,6 +26,7 @@ from spark_jobs.jobs.touched_windows import (
     Touched,
     bucket_counts,
     buckets_of_dates,
+    changed_dates,
     dates_of,
     events_of_spans,
     replaced_windows,
@@ -154,7 +155,8 @@ def _replace_windows(batch: GoldBatch, touched: Touched, events: DataFrame, coun
         summed = windows.agg(F.sum(spec.counts)).first()
         books = Books(read=expected, written=int((summed and summed[0]) or 0))
         facts = {"spec": spec, "expected_sum": expected, "source_rows": spec.window.expected_sum(touched.starts, counts["true"])}
-        note = batch.pass_gate(table, windows if touched.starts else None, books, facts)
+        is_judged = touched.starts and (facts["source_rows"] or not _may_be_empty(batch, touched))
+        note = batch.pass_gate(table, windows if is_judged else None, books, facts)
         if not books.is_balanced:
             raise BooksUnbalanced(
                 f"{table}: silver version {batch.version} has {expected} events in the touched windows, gold counts {books.written}."
@@ -170,6 +172,12 @@ def _replace_windows(batch: GoldBatch, touched: Touched, events: DataFrame, coun
         batch.finish(table, note, f"{len(touched.starts)} windows at silver version {batch.version}; {books.equation()}")
     finally:
         windows.unpersist()
+
+
+def _may_be_empty(batch: GoldBatch, touched: Touched) -> bool:
+    """True when windows without any event are right: days were asked for, or a replay took events out of silver."""
+    was_asked = batch.brought_by != LIVE
+    return was_asked or (touched.since is not None and bool(changed_dates(batch.run, touched.since, batch.version)))
 
 
 def _work(run: Run, options: object) -> dict[str, Any]:
