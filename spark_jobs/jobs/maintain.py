@@ -138,7 +138,8 @@ def _sweep(run: Run, one: Kept, now: datetime) -> None:
     needs = needs_of(settings, pipelines, one.table)
     if candidates:
         one.files = remove_unneeded(settings, one.table, candidates, needs)
-    if one.table != FILES:  # a bronze that is built again streams the ledger from its first commit
+    # The ledger, bronze and silver are streamed from their first commit on: started again without it, Delta refuses a stream.
+    if one.table.layer == "_ops" and one.table != FILES:
         one.commits = remove_old_commits(settings, one.table, needs, before=now - timedelta(days=settings.log_days))
 
 

@@ -103,7 +103,7 @@ def test_streams_that_are_behind_read_on_through_compaction_and_lose_no_file(sta
     assert done[str(BRONZE)]["held_back_by"] == done[str(SILVER)]["held_back_by"] == []
     assert {table: stored(stack, table) - live(stack, table) for table in (BRONZE, SILVER)} == {BRONZE: set(), SILVER: set()}
     month_later = maintained(stack, timedelta(days=40))
-    assert month_later[str(BRONZE)]["commits_removed"] >= 10
+    assert month_later["_ops.books"]["commits_removed"] and not month_later[str(BRONZE)]["commits_removed"]
     again = maintained(stack, timedelta(days=40))
     del again["_ops.maintenance"]  # where the one before has written that it did something
     assert {row["sentence"].split(": ", 1)[1] for row in again.values()} == {"nothing to do."}
