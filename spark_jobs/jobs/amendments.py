@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from spark_jobs.io.delta_log import latest_version
 from spark_jobs.io.delta_tables import read_table
-from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.io.ops import SCHEMAS
 from spark_jobs.jobs.gold_batch import LIVE, GoldBatch
 from spark_jobs.jobs.touched_windows import Touched, added_events, dates_of, starts_within
 from spark_jobs.spec.pipeline import GoldSpec
-from spark_jobs.spec.tables import AMENDMENTS, FILES
+from spark_jobs.spec.tables import AMENDMENTS, FILES, TableId
 from spark_jobs.spec.windows import ranges
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ def record_amendments(batch: GoldBatch, touched: Touched, windows: DataFrame) ->
     """
     run, table = batch.run, batch.run.pipeline.gold_table(touched.spec)
     settled = settled_starts(batch, touched)
+    if run.backfill_id and settled:
+        # History that is brought in where nothing was published changes nothing that anybody has seen; the backfill's own page has it.
+        published = _published_starts(batch, table, settled, touched.spec.window.slide_s)
+        settled = [start for start in settled if start in published]
     is_published = touched.since is not None and lake_table(run.settings, table) is not None
     if not settled or not is_published:
         run.ops.replace_batch_stream(AMENDMENTS, of=table, batch_id=batch.batch_id, rows=lambda: iter(()))
@@ -65,6 +69,16 @@ def settled_starts(batch: GoldBatch, touched: Touched) -> list[int]:
     """The touched windows whose end lies further back than the pipeline's lateness, by the clock of the batch."""
     bound = batch.started_at.timestamp() - batch.run.pipeline.lateness.total_seconds() - touched.spec.window.length_s
     return [start for start in touched.starts if start < bound]
+
+
+def _published_starts(batch: GoldBatch, table: TableId, starts: Sequence[int], slide_s: int) -> set[int]:
+    """Which of the windows the table has rows of, read without Spark."""
+    found = lake_table(batch.run.settings, table)
+    if found is None:
+        return set()
+    within = pc.field("window_date").isin(dates_of(ranges(starts, slide_s)))
+    column = rows_of(found).to_table(columns=["window_start"], filter=within)["window_start"]
+    return {int(start.timestamp()) for start in pc.unique(column).to_pylist()}
 
 
 def _changed(batch: GoldBatch, touched: Touched, windows: DataFrame, settled: Sequence[int]) -> DataFrame:

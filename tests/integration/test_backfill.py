@@ -19,14 +19,11 @@ from tests.builders.stack import Stack
 @pytest.fixture(scope="module")
 def ninety_days(tmp_path_factory, spark):
     """What live has read when the history arrives, and the history loaded in disorder beside hourly runs."""
-    patched = pytest.MonkeyPatch()
-    patched.setattr("spark_jobs.jobs.amendments.ROWS_PER_WRITE", 50)  # much history writes its amendments in many pieces
     stack = Stack(tmp_path_factory.mktemp("disorder"), spark, gates=False, recent_dates=3, batch_files=64)
     land_history(stack.landing, history())
     assert stack.discover(sweep=False).new == 3
     assert stack.run() is None
     said = load_in_disorder(stack, seed=4, chunk_files=40, hourly_runs=1)
-    patched.undo()
     return stack, said
 
 
@@ -99,3 +96,8 @@ def test_replay_and_recompute_of_history_without_a_change_change_nothing(ninety_
 
 def _windowed(stack):
     return [stack.pipeline.gold_table(spec) for spec in stack.pipeline.gold]
+
+
+def test_history_where_nothing_was_published_is_no_amendment(ninety_days):
+    stack, _ = ninety_days
+    assert [row for row in stack.rows("_ops.amendments") if row["brought_by"].startswith("backfill")] == []
