@@ -1,5 +1,6 @@
 """One real Spark session for all tests that need no process of their own: a process has one JVM, whose class path is fixed."""
 
+import gc
 import os
 import sys
 import time
@@ -18,6 +19,14 @@ def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run the first python3 on PATH, which lacks the libraries
     os.environ["TZ"] = "UTC"  # collect() gives naive times in the driver's own zone
     time.tzset()
-    session = open_session(load_settings(home=PROJECT / ".assay"), "assay tests", small=True)
+    # Hundreds of streams in one session: their plans and Delta's snapshots of a thousand tables do not fit the 2 GB of a driver.
+    session = open_session(load_settings(home=PROJECT / ".assay", driver_memory="3g"), "assay tests", small=True)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _let_go():
+    """What a module leaves in Python holds plans in the JVM."""
+    yield
+    gc.collect()

@@ -67,6 +67,7 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
         return
     parse = importlib.import_module(f"spark_jobs.pipelines.{run.pipeline.name}.silver").parse_events
     parsed = parse(raw_records).withColumn("_batch_id", F.lit(batch_id)).persist(StorageLevel.MEMORY_AND_DISK)
+    found = None
     try:
         date_column = run.pipeline.silver.date
         groups = parsed.groupBy(F.when(F.col("_rule").isNull(), F.col(date_column)).alias(date_column), "_rule").count().collect()
@@ -110,6 +111,8 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
             _rejected_rows,
         )  # fmt: skip
     finally:
+        if found is not None:
+            found.repeated.unpersist()
         parsed.unpersist()
 
 

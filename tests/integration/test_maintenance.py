@@ -19,7 +19,7 @@ from tests.builders.maintenance import WithoutRest, land_hour, maintained
 from tests.builders.stack import Stack
 
 BRONZE, SILVER = TableId("bronze", "cloudtrail_records"), TableId("silver", "cloudtrail_events")
-HOURS = 6
+HOURS = 3
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ def scene(tmp_path_factory, spark):
     return DailyScene(tmp_path_factory.mktemp("daily"), spark, gates=False, lease_ttl_s=5)
 
 
+@pytest.mark.certify  # two minutes: the hourly kills beside it take the same way through gold
 @pytest.mark.parametrize("which", ["after the amendments", "after first seen"])
 def test_a_daily_job_killed_there_and_started_again_ends_as_if_undisturbed(scene, which):
     point = next(point for point in DAILY_POINTS if which in point.name)

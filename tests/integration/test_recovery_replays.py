@@ -24,6 +24,7 @@ def test_a_replay_of_quarantine_killed_after_its_commit_is_ended_by_the_next_run
     assert not differences(everything(stack), everything(calm))
 
 
+@pytest.mark.certify
 def test_a_replay_of_files_killed_while_it_changes_silver_is_done_by_its_second_try(misread):
     calm = misread.copy("calm_files")
     done = replay_landed(calm)
