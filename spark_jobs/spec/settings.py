@@ -47,9 +47,7 @@ class Settings(BaseSettings):
     backfill_wait_s: int = Field(1800, ge=0, description="how long a live writer waits for a backfill's chunk, and a chunk for live ones")
 
     vacuum_hours: int = Field(168, ge=1, description="replaced files stay at least this long: a week, longer than any reader is at work")
-    log_days: int = Field(
-        30, ge=1, description="commit files stay at least this long: how far back a version can be asked for; Delta's own"
-    )
+    log_days: int = Field(30, ge=1, description="commit files of the `_ops` tables stay at least this long; those of streamed tables stay")
     report_days: int = Field(400, ge=1, description="reports stay this long: a year, and a month to look back at it")
 
     @field_validator("trigger")
