@@ -23,7 +23,7 @@ def ninety_days(tmp_path_factory, spark):
     land_history(stack.landing, history())
     assert stack.discover(sweep=False).new == 3
     assert stack.run() is None
-    said = load_in_disorder(stack, seed=4, chunk_files=40, hourly_runs=1)
+    said = load_in_disorder(stack, seed=4, chunk_files=60, hourly_runs=1)
     return stack, said
 
 

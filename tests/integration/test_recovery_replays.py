@@ -6,6 +6,8 @@ from tests.builders.disturbed import differences, everything, kill, survivors
 from tests.builders.kill_points import FILES_REPLAY_POINTS, QUARANTINE_REPLAY_POINTS
 from tests.builders.misread import MisreadScene, replay_chosen, replay_landed
 
+pytestmark = pytest.mark.certify  # a minute each: test_replay_quarantine has the same steps within one process
+
 
 @pytest.fixture(scope="module")
 def misread(tmp_path_factory, spark):
@@ -24,7 +26,6 @@ def test_a_replay_of_quarantine_killed_after_its_commit_is_ended_by_the_next_run
     assert not differences(everything(stack), everything(calm))
 
 
-@pytest.mark.certify
 def test_a_replay_of_files_killed_while_it_changes_silver_is_done_by_its_second_try(misread):
     calm = misread.copy("calm_files")
     done = replay_landed(calm)
