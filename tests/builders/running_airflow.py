@@ -27,6 +27,7 @@ from tests.builders.landing_files import document, land, packed
 from tests.builders.stack import PROJECT
 
 PATIENCE_S = 480  # one run takes 90 s on two quiet cores
+READING_S = 5  # how long a person reads a question at least
 
 
 class Up:
@@ -88,11 +89,15 @@ class Up:
         return AirflowApi(self.port, "admin", json.loads((self.home / "airflow" / "passwords.json").read_text())["admin"])
 
     def question_of(self, run_id: str) -> dict[str, Any]:
-        """The question that a run asks a person, once it does."""
+        """The question that a run asks a person, once it does and a person could have read it.
+
+        An answer within the second after it was asked overtakes the end of the process that asked, and Airflow asks once more.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while not (found := [one for one in self.api().questions() if one["task_instance"]["dag_run_id"] == run_id]):
             assert time.monotonic() < deadline, self.said
             time.sleep(1)
+        time.sleep(READING_S)
         return found[0]
 
 
