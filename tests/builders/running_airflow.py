@@ -27,7 +27,7 @@ from tests.builders.landing_files import document, land, packed
 from tests.builders.stack import PROJECT
 
 PATIENCE_S = 480  # one run takes 90 s on two quiet cores
-READING_S = 5  # how long a person reads a question at least
+READING_S = 15  # how long a person reads a question at least
 
 
 class Up:
@@ -91,7 +91,7 @@ class Up:
     def question_of(self, run_id: str) -> dict[str, Any]:
         """The question that a run asks a person, once it does and a person could have read it.
 
-        An answer within the second after it was asked overtakes the end of the process that asked, and Airflow asks once more.
+        An answer within the seconds after it was asked overtakes the end of the process that asked, and Airflow asks once more.
         """
         deadline = time.monotonic() + PATIENCE_S
         while not (found := [one for one in self.api().questions() if one["task_instance"]["dag_run_id"] == run_id]):
