@@ -31,7 +31,10 @@ from spark_jobs.spec.tables import (
     DISMISSALS,
     FILE_OUTCOMES,
     FILES,
+    INCIDENTS,
     MAINTENANCE,
+    PROGRESS,
+    QUERY_EVENTS,
     RUNS,
     SWEEPS,
     VERDICTS,
@@ -98,6 +101,18 @@ SCHEMAS: Mapping[TableId, pa.Schema] = {
     MAINTENANCE: _schema(
         pipeline=_S, table=_S, action=_S, files_before=_I, files_after=_I, removed=_I, bytes=_I, kept_from_version=_I, held_back_by=_S,
         sentence=_S, run_id=_S, done_at=_TIME,
+    ),
+    PROGRESS: _schema(
+        pipeline=_S, table=_S, run_id=_S, batch_id=_S, mode=_S, input_rows=_I, input_rows_per_s=_F, processed_rows_per_s=_F,
+        duration_ms=_I, phases=_S, batch_bytes=_I, batch_limit=_I, lag_files=_I, lag_bytes=_I, lag_minutes=_F, state_rows=_I,
+        state_bytes=_I, source_version=_I, target_version=_I, host=_S, pid=_I, started_at=_TIME, at=_TIME,
+    ),
+    QUERY_EVENTS: _schema(
+        pipeline=_S, table=_S, run_id=_S, event=_S, mode=_S, error=_S, sentence=_S, host=_S, pid=_I, at=_TIME,
+    ),
+    INCIDENTS: _schema(
+        incident_id=_S, pipeline=_S, rule=_S, subject=_S, state=_S, severity=_S, sentence=_S, facts=_S, notices=_S, since=_TIME,
+        run_id=_S, at=_TIME,
     ),
 }  # fmt: skip
 

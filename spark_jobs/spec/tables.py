@@ -64,7 +64,10 @@ BACKFILLS = TableId("_ops", "backfills")
 BACKFILL_CHUNKS = TableId("_ops", "backfill_chunks")
 CONSUMERS = TableId("_ops", "consumers")
 MAINTENANCE = TableId("_ops", "maintenance")
+PROGRESS = TableId("_ops", "progress")
+QUERY_EVENTS = TableId("_ops", "query_events")
+INCIDENTS = TableId("_ops", "incidents")
 OPS_TABLES = (
     FILES, FILE_OUTCOMES, BOOKS, VERDICTS, DECISIONS, SWEEPS, RUNS, AMENDMENTS, AUDITS, DISMISSALS, BACKFILLS, BACKFILL_CHUNKS,
-    CONSUMERS, MAINTENANCE,
+    CONSUMERS, MAINTENANCE, PROGRESS, QUERY_EVENTS, INCIDENTS,
 )  # fmt: skip
