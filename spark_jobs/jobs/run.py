@@ -41,6 +41,7 @@ class Run:
     clock: Callable[[], datetime] = utc_now
     small: bool = False
     backfill_id: str = ""  # the backfill that this process works for; live writers go before it
+    batch_limit: dict[str, int] = field(default_factory=dict)  # bytes that a batch of a query may take at most, by the query's name
     _session: list[SparkSession] = field(default_factory=list)
 
     @cached_property
@@ -50,6 +51,11 @@ class Run:
     @cached_property
     def trigger(self) -> Trigger:
         return Trigger.parse(self.settings.trigger)
+
+    @property
+    def mode(self) -> str:
+        """`continuous` for a process that takes batches until it is ended, else `once`."""
+        return "once" if self.trigger.ends else "continuous"
 
     @property
     def spark(self) -> SparkSession:

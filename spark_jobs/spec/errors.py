@@ -55,3 +55,9 @@ class GateStopped(AssayError):
     """A suite failed with the policy `stop`: nothing of the batch is committed."""
 
     exit_code = 6
+
+
+class CrashLoop(AssayError):
+    """A continuous driver failed many times in a row without one batch coming through: starting it again does not help."""
+
+    exit_code = 8
