@@ -18,6 +18,7 @@ from spark_jobs.cli.terminal import console, inert
 
 # A job's own line in Airflow's log: "… 12:00:01 what it did      [logger] loc=…"
 _JOB_LINE = re.compile(r" \d\d:\d\d:\d\d (\S.*?)\s+\[[\w.]+\] loc=|\[DAG TEST\] starting task_id=(\w+)")
+GRACE_S = 3  # a run in one process does not heed the request to end, and loses nothing by being killed
 _MARK = {"success": "✓", "failed": "✗", "skipped": "-", "retry": "↻"}
 _STYLE = {"success": "green", "failed": "bold red", "skipped": "dim", "retry": "yellow"}
 
@@ -58,7 +59,7 @@ def run_dag(dag_id: str, env: Mapping[str, str], log: Path) -> DagRunResult:
     began = time.time()
     with log.open("wb") as output, _screen() as show:
         command = [str(Path(sys.executable).parent / "airflow"), "dags", "test", dag_id]
-        process = start(command, env={**env, "ASSAY_PROGRESS": str(progress), "NO_COLOR": "1"}, cwd=PROJECT, log=output)
+        process = start(command, env={**env, "ASSAY_PROGRESS": str(progress), "NO_COLOR": "1"}, cwd=PROJECT, log=output, grace_s=GRACE_S)
         try:
             events, said = events_of(progress), _whole_lines(log)
             while process.poll() is None:
@@ -71,7 +72,7 @@ def run_dag(dag_id: str, env: Mapping[str, str], log: Path) -> DagRunResult:
             show(result, time.time() - began)
             result.exit_code = process.returncode
         finally:
-            end_family(grace_s=3)  # a run in one process does not heed the request, and loses nothing by being killed
+            end_family(GRACE_S)
     return result
 
 

@@ -16,6 +16,8 @@ import psutil
 
 _LIBC = ctypes.CDLL(None, use_errno=True)  # before any fork, where loading is not safe
 GRACE_S = 15  # a Spark driver or the scheduler needs a few seconds to end by itself
+PROJECT = Path(__file__).resolve().parents[2]
+_kept: list[subprocess.Popen[bytes]] = []  # for as long as we live: where the pipe to a keeper ends, it ends what it keeps
 
 
 def adopt_orphans() -> None:
@@ -27,36 +29,53 @@ def adopt_orphans() -> None:
         _LIBC.prctl(36, 1, 0, 0, 0)
 
 
-def _ask_to_end_with_parent() -> None:
-    """Runs in the child before its command. Source: prctl(2), PR_SET_PDEATHSIG = 1."""
-    _LIBC.prctl(1, signal.SIGTERM, 0, 0, 0)
+def ask_to_end_with_parent() -> None:
+    """Runs in a child before its command (Linux). Source: prctl(2), PR_SET_PDEATHSIG = 1."""
+    if sys.platform == "linux":
+        _LIBC.prctl(1, signal.SIGTERM, 0, 0, 0)
 
 
-def start(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own; Ctrl-C in the terminal reaches us alone, and we end it in order.
+def start(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes], grace_s: float = GRACE_S
+) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, under a keeper; Ctrl-C in the terminal reaches us alone, and we end it in order.
 
-    Should we be killed without a chance to do so, the kernel asks the child to end (Linux).
+    The process answered is the keeper: it ends when the command does, with its exit code. Should we be killed without a chance to end
+    the command, the keeper does, and kills what is left of its family after `grace_s` seconds.
     """
-    asks_to_end = _ask_to_end_with_parent if sys.platform == "linux" else None
-    return subprocess.Popen(
-        command, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=asks_to_end
-    )
+    keeper = subprocess.Popen(
+        [sys.executable, "-m", "spark_jobs.cli.keeper", str(grace_s), str(cwd), *command],
+        env=dict(env), cwd=PROJECT, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+    )  # fmt: skip
+    _kept.append(keeper)
+    return keeper
 
 
 def end_family(grace_s: float = GRACE_S) -> int:
-    """End all descendants: first asked, and killed after `grace_s` seconds. Returns how many had to be killed."""
-    family = psutil.Process().children(recursive=True)
+    """End all descendants: first asked, and killed after `grace_s` seconds. Returns how many had to be killed.
+
+    Keepers are not asked, since they would ask their servers a second time; they end when these have ended.
+    """
+    keepers = {keeper.pid for keeper in _kept}
+    family = [member for member in psutil.Process().children(recursive=True) if member.pid not in keepers]
     for member in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             member.terminate()
     _, stubborn = psutil.wait_procs(family, timeout=grace_s)
-    while left := [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]:
+    while left := [member for member in psutil.Process().children(recursive=True) if _is_alive(member)]:
         for member in left:
             with contextlib.suppress(psutil.NoSuchProcess):
                 member.kill()
         psutil.wait_procs(left, timeout=5)
     _reap()
     return len(stubborn)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _reap() -> None:

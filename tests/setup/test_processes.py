@@ -1,7 +1,5 @@
 """No child is left: not one that ignores the signal, not one whose own parent has died, not when we are killed ourselves."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,11 +10,13 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 
-# A child with a stubborn grandchild in another session, and an orphan whose parent has left.
+# As Airflow's scheduler when it is asked to end while it starts its workers: it waits for ever for one that does not heed the request.
+# That one is in another session, and beside it is an orphan whose parent has left.
 FAMILY = """
 import os, signal, subprocess, sys, time
 deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 stubborn = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE, start_new_session=True)
+signal.signal(signal.SIGTERM, lambda *_: stubborn.wait())
 stubborn.stdout.readline()
 subprocess.run([sys.executable, "-c", "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)"])
 print("ready", flush=True)
@@ -28,17 +28,21 @@ import sys, time
 from pathlib import Path
 from spark_jobs.cli import processes
 processes.adopt_orphans()
-log = Path(sys.argv[1])
+log, how = Path(sys.argv[1]), sys.argv[3]
 with log.open("wb") as output:
     env = {"ASSAY_TEST": sys.argv[1], "PATH": "/usr/bin:/bin"}
-    processes.start([sys.executable, "-c", sys.argv[2]], env=env, cwd=Path("/"), log=output)
-while "ready" not in log.read_text():
+    started = processes.start([sys.executable, "-c", sys.argv[2]], env=env, cwd=Path("/"), log=output, grace_s=1)
+print(started.pid, flush=True)
+if how == "ended":
+    print(started.wait(), flush=True)
+while how != "at once" and "ready" not in log.read_text():
     time.sleep(0.05)
-if sys.argv[3] == "end":
+if how == "keeper killed":
+    started.kill()
+if how in ("end", "keeper killed"):
     print(processes.end_family(grace_s=1), flush=True)
-else:
-    print("waiting", flush=True)
-    time.sleep(600)
+print("waiting", flush=True)
+time.sleep(600 if how in ("wait", "at once") else 0)
 """
 
 
@@ -53,33 +57,69 @@ def family(mark: str) -> list[psutil.Process]:
     return found
 
 
+def wait_until_gone(mark: str) -> None:
+    deadline = time.monotonic() + 30
+    while left := family(mark):
+        assert time.monotonic() < deadline, [process.cmdline() for process in left]
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def driver(tmp_path):
-    mark = str(tmp_path / "log")
+    marks = []
 
-    def start(how: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([sys.executable, "-c", DRIVER, mark, FAMILY, how], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+    def start(how: str, server: str = FAMILY) -> subprocess.Popen[str]:
+        mark = str(tmp_path / f"log{len(marks)}")
+        marks.append(mark)
+        started = subprocess.Popen([sys.executable, "-c", DRIVER, mark, server, how], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+        started.mark = mark
+        return started
 
-    start.mark = mark
     yield start
-    for process in family(mark):
-        process.kill()
+    for mark in marks:
+        for process in family(mark):
+            process.kill()
 
 
 def test_the_whole_family_is_ended_and_the_stubborn_are_killed(driver):
-    said, _ = driver("end").communicate(timeout=60)
-    assert said.strip() == "1", "one of them ignored the first signal"
-    assert family(driver.mark) == []
+    started = driver("end")
+    said, _ = started.communicate(timeout=60)
+    assert said.split()[1] == "2", "one ignored the first signal, and the other waited for it"
+    assert family(started.mark) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal is Linux's")
-def test_a_child_is_asked_to_end_when_we_are_killed(driver):
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to a process of ours")
+
+
+@linux_only
+def test_should_we_be_killed_the_whole_family_ends_all_the_same(driver):
     started = driver("wait")
-    started.stdout.readline()
-    child = next(process for process in psutil.Process(started.pid).children() if process.environ().get("ASSAY_TEST"))
-    os.kill(started.pid, signal.SIGKILL)
-    started.wait()
-    deadline = time.monotonic() + 10
-    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, "the child lives on"
-        time.sleep(0.05)
+    while started.stdout.readline() != "waiting\n":
+        pass
+    assert len(family(started.mark)) == 4, "keeper, server, its deaf child and the orphan"
+    started.kill()
+    wait_until_gone(started.mark)
+
+
+@linux_only
+def test_killed_in_the_moment_of_starting_it_leaves_nothing(driver):
+    """At each of these moments: before the keeper runs, before its server does, while that starts its own."""
+    for pause in (0, 0.02, 0.05, 0.1, 0.2, 0.4):
+        started = driver("at once")
+        started.stdout.readline()
+        time.sleep(pause)
+        started.kill()
+        wait_until_gone(started.mark)
+
+
+@linux_only
+def test_a_killed_keeper_leaves_its_family_to_us_and_a_server_that_ended_says_how(driver):
+    orphaned = driver("keeper killed")
+    orphaned.communicate(timeout=60)
+    assert family(orphaned.mark) == []
+
+    for server, code in (("raise SystemExit(7)", "7"), ("import os; os.kill(os.getpid(), 9)", "137")):
+        ended = driver("ended", f"print('ready', flush=True); {server}")
+        said, _ = ended.communicate(timeout=30)
+        assert said.split()[1] == code
+        assert family(ended.mark) == []
