@@ -13,7 +13,10 @@ from spark_jobs.cli import audit, backfill, books, consumers, files, held, late,
 from spark_jobs.cli.terminal import complain
 from spark_jobs.spec.errors import AssayError
 
-EXIT_CODES = "Exit codes: 0 done · 1 fault · 2 wrong name or setting · 3 lease · 4 checkpoint · 5 books do not balance · 6 gate · 8 crash loop."
+EXIT_CODES = (
+    "Exit codes: 0 done · 1 fault · 2 wrong name or setting · 3 lease · 4 checkpoint · 5 books do not balance · 6 gate stopped · "
+    "8 crash loop."
+)
 
 
 class Commands(TyperGroup):
