@@ -42,6 +42,8 @@ class AddedFile:
     path: str  # below the table's folder, decoded
     size: int
     rows: int | None
+    index: int = -1  # among the version's files, as Delta's streaming source counts
+    written_at: float = 0.0  # epoch seconds
 
 
 def added_files(settings: Settings, table: TableId, after: Position, up_to: int | None = None) -> Iterator[AddedFile]:
@@ -59,7 +61,8 @@ def added_files(settings: Settings, table: TableId, after: Position, up_to: int 
             if version == after.version and index <= after.index:
                 continue
             stats = json.loads(add["stats"]) if add.get("stats") else {}
-            yield AddedFile(version, unquote(add["path"]), int(add["size"]), stats.get("numRecords"))
+            written_at = int(add.get("modificationTime") or 0) / 1000
+            yield AddedFile(version, unquote(add["path"]), int(add["size"]), stats.get("numRecords"), index, written_at)
 
 
 @dataclass(frozen=True, slots=True)

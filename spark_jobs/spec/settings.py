@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark_jobs.spec.errors import ConfigurationFault
@@ -49,6 +49,23 @@ class Settings(BaseSettings):
     vacuum_hours: int = Field(168, ge=1, description="replaced files stay at least this long: a week, longer than any reader is at work")
     log_days: int = Field(30, ge=1, description="commit files of the `_ops` tables stay at least this long; those of streamed tables stay")
     report_days: int = Field(400, ge=1, description="reports stay this long: a year, and a month to look back at it")
+
+    progress: bool = Field(True, description="off only for measuring what keeping each batch's progress costs")
+    # A month shows how this week differs from the weeks before; the books keep every batch's counts for good.
+    progress_days: int = Field(30, ge=1, description="rows of `_ops.progress` stay this long")
+    metrics_port: int = Field(
+        0, ge=0, le=65535, description="port on 127.0.0.1 where a continuous run shows its figures to Prometheus; 0: none"
+    )
+    metrics_file: Path | None = Field(None, description="text file (*.prom) into which a run writes the same figures; default: none")
+    kafka_servers: str = Field("", description="Kafka brokers, host:port,…: each progress goes to a topic there too; default: none")
+    kafka_topic: str = Field("streaming-metrics", min_length=1, description="that topic")
+    kafka_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="how the brokers are spoken to"
+    )
+    kafka_mechanism: str = Field("PLAIN", description="with SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+    kafka_user: str = Field("", description="with SASL: who we are")
+    kafka_password: SecretStr | None = Field(None, description="with SASL: the password, shown nowhere")
+    kafka_ca: Path | None = Field(None, description="with SSL: the file of the authority that signed the brokers' certificates")
 
     @field_validator("trigger")
     @classmethod
