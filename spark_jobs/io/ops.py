@@ -7,6 +7,7 @@ table of 200 commits without one took Spark 8 s.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import reduce
 from itertools import chain
 from operator import and_
@@ -105,14 +106,14 @@ SCHEMAS: Mapping[TableId, pa.Schema] = {
     PROGRESS: _schema(
         pipeline=_S, table=_S, run_id=_S, batch_id=_S, mode=_S, input_rows=_I, input_rows_per_s=_F, processed_rows_per_s=_F,
         duration_ms=_I, phases=_S, batch_bytes=_I, batch_limit=_I, lag_files=_I, lag_bytes=_I, lag_minutes=_F, state_rows=_I,
-        state_bytes=_I, source_version=_I, target_version=_I, host=_S, pid=_I, started_at=_TIME, at=_TIME,
+        state_bytes=_I, source_version=_I, target_version=_I, targets=_S, host=_S, pid=_I, started_at=_TIME, at=_TIME,
     ),
     QUERY_EVENTS: _schema(
         pipeline=_S, table=_S, run_id=_S, event=_S, mode=_S, error=_S, sentence=_S, host=_S, pid=_I, at=_TIME,
     ),
     INCIDENTS: _schema(
-        incident_id=_S, pipeline=_S, rule=_S, subject=_S, state=_S, severity=_S, sentence=_S, facts=_S, notices=_S, since=_TIME,
-        run_id=_S, at=_TIME,
+        incident_id=_S, pipeline=_S, rule=_S, subject=_S, state=_S, severity=_S, sentence=_S, channels=_S, who=_S, note=_S, until=_TIME,
+        since=_TIME, run_id=_S, at=_TIME,
     ),
 }  # fmt: skip
 
@@ -134,23 +135,24 @@ class Ops:
 
     def read(
         self, table: TableId, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, *,
-        equal: Mapping[str, object] | None = None, present: Sequence[str] = (),
+        equal: Mapping[str, object] | None = None, present: Sequence[str] = (), since: Mapping[str, datetime] | None = None,
     ) -> pa.Table:  # fmt: skip
         """Rows as Arrow, with the declared schema; an empty table when nothing was ever written.
 
-        `equal`, `present`: only rows with these values, and with these columns not null. Said this way and not in `filter`, they choose
-        the data files too, so that what a run asks about itself costs the same whatever the history.
+        `equal`, `present`, `since`: only rows with these values, with these columns not null, and from these times on. Said this way
+        and not in `filter`, they choose the data files too, so that what a run asks about itself costs the same whatever the history.
         """
         schema = SCHEMAS[table]
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         found = lake_table(self._settings, table)
         if found is None:
             return wanted.empty_table()
-        if not equal and not present:
+        if not equal and not present and not since:
             return rows_of(found, schema).to_table(columns=wanted.names, filter=filter).cast(wanted)
         conditions = [pc.field(name) == value for name, value in (equal or {}).items()] + [pc.field(name).is_valid() for name in present]
+        conditions += [pc.field(name) >= moment for name, moment in (since or {}).items()]
         within = reduce(and_, conditions if filter is None else [*conditions, filter])
-        rows = rows_that_may(found, schema, equal or {}, present).to_table(columns=wanted.names, filter=within)
+        rows = rows_that_may(found, schema, equal or {}, present, since).to_table(columns=wanted.names, filter=within)
         return rows.cast(wanted)
 
     def append(self, table: TableId, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,6 +1,6 @@
 """What a run asks the `_ops` tables about itself is answered from its own data files, however many others there are."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow.compute as pc
 import pytest
@@ -27,7 +27,9 @@ def ops(tmp_path):
 
 
 def files(ops, table, **asked):
-    return rows_that_may(lake_table(ops._settings, table), SCHEMAS[table], asked.get("equal", {}), asked.get("present", ())).files
+    return rows_that_may(
+        lake_table(ops._settings, table), SCHEMAS[table], asked.get("equal", {}), asked.get("present", ()), asked.get("since")
+    ).files
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,12 @@ def test_what_is_not_there_is_an_empty_table_of_the_declared_columns(ops):
 def test_a_filter_goes_together_with_what_must_be_equal(ops):
     assert ops.read(BOOKS, filter=pc.field("decision").is_null(), equal={"batch_id": "v1-00000017"}).num_rows == 0
     assert ops.read(BOOKS, filter=pc.field("finished_at") >= AT, equal={"batch_id": "v1-00000017"}).num_rows == 1
+
+
+def test_what_is_recent_is_found_in_recent_files_alone(ops):
+    """A bound in the log is cut to the millisecond; the newest instant itself must be found all the same."""
+    late = AT + timedelta(hours=1, microseconds=999)
+    ops.append(BOOKS, [{"table": "silver.x", "batch_id": "late", "finished_at": late}, {"table": "silver.x", "batch_id": "x"}])
+    assert ops.read(BOOKS, ["batch_id"], since={"finished_at": late}).to_pylist() == [{"batch_id": "late"}]
+    assert len(files(ops, BOOKS, since={"finished_at": late})) == 1
+    assert ops.read(BOOKS, since={"finished_at": AT}).num_rows == 31
