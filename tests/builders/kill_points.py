@@ -44,64 +44,66 @@ FREEZES = (
     KillPoint("frozen before the last gold commit", GOLD, call=3, freeze=True),
 )
 
+
+def _points(what: str, job: str, *places: tuple[str, str, str, int, str]) -> tuple[KillPoint, ...]:
+    """One for each place: its name, the function, before or after which call of it, and the file that appears."""
+    return tuple(KillPoint(f"{what}, {name}", function, when, call, appears, job=job) for name, function, when, call, appears in places)
+
+
 # A replay of quarantine, of files, and the release of a held batch, in the order in which each comes by.
 INTENT = "spark_jobs.jobs.replay_commit:_tell_intent"
 CHANGE = "spark_jobs.io.delta_changes:change_once"
 TAKE_OUT = "spark_jobs.io.delta_changes:take_out"
-QUARANTINE_REPLAY_POINTS = tuple(
-    KillPoint(f"replay of quarantine, {name}", function, when, call, appears, job="spark_jobs.jobs.replay_quarantine")
-    for name, function, when, call, appears in (
-        ("before its intent", INTENT, "before", 1, ""),
-        ("after its intent", INTENT, "after", 1, ""),
-        ("while its first side table is written", SIDE, "before", 1, "silver/cloudtrail_events_quarantine/**/*.parquet"),
-        ("after its first side table", SIDE, "after", 1, ""),
-        ("after its side tables", SIDE, "after", 2, ""),
-        ("while silver is written", COMMIT, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
-        ("after silver, before its books", COMMIT, "after", 1, ""),
-        ("after its books", BOOKS, "after", 1, ""),
-        ("after the quarantine is tidied up", TAKE_OUT, "after", 1, ""),
-        ("after all is tidied up, before its intent is removed", TAKE_OUT, "after", 2, ""),
-    )
+QUARANTINE_REPLAY_POINTS = _points(
+    "replay of quarantine",
+    "spark_jobs.jobs.replay_quarantine",
+    ("before its intent", INTENT, "before", 1, ""),
+    ("after its intent", INTENT, "after", 1, ""),
+    ("while its first side table is written", SIDE, "before", 1, "silver/cloudtrail_events_quarantine/**/*.parquet"),
+    ("after its first side table", SIDE, "after", 1, ""),
+    ("after its side tables", SIDE, "after", 2, ""),
+    ("while silver is written", COMMIT, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
+    ("after silver, before its books", COMMIT, "after", 1, ""),
+    ("after its books", BOOKS, "after", 1, ""),
+    ("after the quarantine is tidied up", TAKE_OUT, "after", 1, ""),
+    ("after all is tidied up, before its intent is removed", TAKE_OUT, "after", 2, ""),
 )
-FILES_REPLAY_POINTS = tuple(
-    KillPoint(f"replay of files, {name}", function, when, call, appears, job="tests.builders.misread")
-    for name, function, when, call, appears in (
-        ("after its intent", INTENT, "after", 1, ""),
-        ("after its side tables", SIDE, "after", 2, ""),
-        ("before silver is changed", CHANGE, "before", 1, ""),
-        ("while silver is changed", CHANGE, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
-        ("after silver is changed, before its books", CHANGE, "after", 1, ""),
-        ("between two of its books", BOOKS, "after", 1, ""),
-        ("after its books", BOOKS, "after", 2, ""),
-        ("after the quarantine is tidied up", TAKE_OUT, "after", 1, ""),
-        ("after all is tidied up, before its intent is removed", TAKE_OUT, "after", 2, ""),
-    )
+FILES_REPLAY_POINTS = _points(
+    "replay of files",
+    "tests.builders.misread",
+    ("after its intent", INTENT, "after", 1, ""),
+    ("after its side tables", SIDE, "after", 2, ""),
+    ("before silver is changed", CHANGE, "before", 1, ""),
+    ("while silver is changed", CHANGE, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
+    ("after silver is changed, before its books", CHANGE, "after", 1, ""),
+    ("between two of its books", BOOKS, "after", 1, ""),
+    ("after its books", BOOKS, "after", 2, ""),
+    ("after the quarantine is tidied up", TAKE_OUT, "after", 1, ""),
+    ("after all is tidied up, before its intent is removed", TAKE_OUT, "after", 2, ""),
 )
-RELEASE_POINTS = tuple(
-    KillPoint(f"release, {name}", function, when, call, appears, job="spark_jobs.jobs.build_silver")
-    for name, function, when, call, appears in (
-        ("before its duplicates", SIDE, "before", 1, ""),
-        ("after its duplicates", SIDE, "after", 1, ""),
-        ("while silver is written", COMMIT, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
-        ("after silver, before the held rows are taken away", COMMIT, "after", 1, ""),
-        ("after the held rows are taken away, before its books", SIDE, "after", 2, ""),
-        ("after its books", BOOKS, "after", 1, ""),
-    )
+RELEASE_POINTS = _points(
+    "release",
+    "spark_jobs.jobs.build_silver",
+    ("before its duplicates", SIDE, "before", 1, ""),
+    ("after its duplicates", SIDE, "after", 1, ""),
+    ("while silver is written", COMMIT, "before", 1, "silver/cloudtrail_events/**/*.parquet"),
+    ("after silver, before the held rows are taken away", COMMIT, "after", 1, ""),
+    ("after the held rows are taken away, before its books", SIDE, "after", 2, ""),
+    ("after its books", BOOKS, "after", 1, ""),
 )
 AMENDMENTS, MERGE = "spark_jobs.jobs.amendments:record_amendments", "spark_jobs.io.delta_tables:merge_once"
-DAILY_POINTS = tuple(
-    KillPoint(f"daily gold, {name}", function, when, call, appears, job="build_daily_gold")
-    for name, function, when, call, appears in (
-        ("after its leases were taken", "spark_jobs.io.lease:Lease.take", "after", 2, ""),
-        ("before the amendments", AMENDMENTS, "before", 1, ""),
-        ("while the amendments are written", AMENDMENTS, "before", 1, "_ops/amendments/*.parquet"),
-        ("after the amendments, before the day's windows", AMENDMENTS, "after", 1, ""),
-        ("while the day's windows are written", GOLD, "before", 1, "gold/cloudtrail_account_activity_1d/**/*.parquet"),
-        ("after the day's windows, before their books", GOLD, "after", 1, ""),
-        ("between the windows and first seen", BOOKS, "after", 1, ""),
-        ("before first seen", MERGE, "before", 1, ""),
-        ("while first seen is merged", MERGE, "before", 1, "gold/cloudtrail_first_seen/**/*.parquet"),
-        ("after first seen, before its books", MERGE, "after", 1, ""),
-        ("after the last books", BOOKS, "after", 2, ""),
-    )
+DAILY_POINTS = _points(
+    "daily gold",
+    "build_daily_gold",
+    ("after its leases were taken", "spark_jobs.io.lease:Lease.take", "after", 2, ""),
+    ("before the amendments", AMENDMENTS, "before", 1, ""),
+    ("while the amendments are written", AMENDMENTS, "before", 1, "_ops/amendments/*.parquet"),
+    ("after the amendments, before the day's windows", AMENDMENTS, "after", 1, ""),
+    ("while the day's windows are written", GOLD, "before", 1, "gold/cloudtrail_account_activity_1d/**/*.parquet"),
+    ("after the day's windows, before their books", GOLD, "after", 1, ""),
+    ("between the windows and first seen", BOOKS, "after", 1, ""),
+    ("before first seen", MERGE, "before", 1, ""),
+    ("while first seen is merged", MERGE, "before", 1, "gold/cloudtrail_first_seen/**/*.parquet"),
+    ("after first seen, before its books", MERGE, "after", 1, ""),
+    ("after the last books", BOOKS, "after", 2, ""),
 )

@@ -5,13 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_jobs.jobs.maintain import maintain
 from spark_jobs.jobs.run import Run
+from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.corpus import FOLDER, good_file
+from tests.builders.increments import published
 from tests.builders.stack import Stack
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LATER = timedelta(days=8)  # when today is a closed day, and what was replaced today may go
 TOMORROW = timedelta(hours=25)  # when today is a closed day, and nothing is old
@@ -61,3 +67,21 @@ def land_hour(hour: int, *stacks: Stack) -> None:
     for number in (3 * hour, 3 * hour + 1, 3 * hour + 2, max(0, 3 * hour - 2)):
         for stack in stacks:
             stack.land(f"{FOLDER}/{hour}-{number:03}.json.gz", good_file(number))
+
+
+def run_hours_beside(hours: int, tmp_path: Path, spark: SparkSession) -> WithoutRest:
+    """Hourly runs beside maintenance that never rests end as the same hours in quiet. Returns what maintenance did meanwhile.
+
+    Each hour brings new events and a repeated one to the very partitions that are being joined at that moment.
+    """
+    busy, calm = (Stack(tmp_path / name, spark, batch_files=2, gates=False) for name in ("busy", "calm"))
+    with WithoutRest(busy) as beside:
+        for hour in range(hours):
+            land_hour(hour, busy, calm)
+            busy.discover()
+            assert busy.run() is None
+    assert_every_record_accounted_for(busy)
+    calm.discover()
+    assert calm.run() is None
+    assert published(busy) == published(calm)
+    return beside

@@ -1,17 +1,15 @@
 """The DAG that brings history in: its form, what each answer leads to, and that live data goes before it."""
 
-import json
-import sys
 from itertools import pairwise
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
-from dags.factory import tasks
 from dags.factory.backfill_dag import MOST_CHUNKS, ApprovePlan
 from dags.factory.backfill_form import plan_options
 from dags.factory.tasks import LIVE, SPARK_POOL
 from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
+from tests.builders.task_instance import Instance
 
 FORM = {
     "what": "load", "from": "2024-05-01", "to": "2024-05-31", "accounts": [], "regions": None, "source": "", "chunk_files": 2048,
@@ -25,32 +23,6 @@ def backfill():
     from dags.factory.backfill_dag import backfill_dag
 
     return backfill_dag(PIPELINE)
-
-
-class _Instance:
-    """The task instance: XComs to pull."""
-
-    def __init__(self, **said):
-        self.said = said
-
-    def xcom_pull(self, task_ids):
-        return self.said[task_ids]
-
-
-@pytest.fixture
-def answers(monkeypatch):
-    """Let every job answer with this JSON; returns the command lines asked."""
-    asked = []
-
-    def answer(said):
-        def command(job, **arguments):
-            asked.append([job, *arguments["options"]])
-            return [sys.executable, "-c", f"print({json.dumps(said)!r})"]
-
-        monkeypatch.setattr(tasks, "job_command", command)
-        return asked
-
-    return answer
 
 
 def test_plan_approval_chunks_and_proof_are_one_line(backfill):
@@ -124,14 +96,14 @@ def test_more_chunks_than_airflow_can_hold_are_refused_with_a_sentence(backfill,
 )
 def test_a_dry_run_and_an_empty_plan_end_green_after_a_sentence(backfill, capsys, dry_run, chunks, goes_on, said):
     found = backfill.get_task("check_dry_run").python_callable(
-        params=FORM | {"dry_run": dry_run}, ti=_Instance(plan=PLAN | {"chunks": chunks})
+        params=FORM | {"dry_run": dry_run}, ti=Instance(plan=PLAN | {"chunks": chunks})
     )
     assert found is goes_on
     assert capsys.readouterr().out.startswith(said)
 
 
 def test_each_chunk_is_a_task_with_its_own_command_line(backfill):
-    listed = backfill.get_task("list_chunks").python_callable(run_id="r", ti=_Instance(plan=PLAN))
+    listed = backfill.get_task("list_chunks").python_callable(run_id="r", ti=Instance(plan=PLAN))
     common = ["--pipeline", "cloudtrail", "--run-id", "r", "--backfill", PLAN["backfill_id"], "--chunk"]
     assert listed == [[*common, "0"], [*common, "1"], [*common, "2"]]
 
@@ -143,7 +115,7 @@ def test_without_waiting_for_approval_nobody_is_asked(backfill):
 def test_a_rejected_plan_is_cancelled_under_the_name_of_who_rejected_it(backfill, answers, monkeypatch):
     asked = answers({"sentence": "cancelled"})
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.ApprovalOperator.execute_complete", lambda *_: "skips what follows")
-    context = {"run_id": "r", "ti": _Instance(plan=PLAN)}
+    context = {"run_id": "r", "ti": Instance(plan=PLAN)}
     approve = backfill.get_task("approve")
     assert isinstance(approve, ApprovePlan)
     approve.execute_complete(context, {"chosen_options": ["Approve"], "responded_by_user": {"id": "1", "name": "ann"}})

@@ -9,18 +9,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.factory.tasks import DAILY, LIVE, SPARK_POOL
 from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
+from tests.builders.task_instance import Instance
 
 SPINE = ["look", "build_gold", "check_tables", "audit", "maintain"]
-
-
-class _Instance:
-    """The task instance: XComs to pull."""
-
-    def __init__(self, **said):
-        self.said = said
-
-    def xcom_pull(self, task_ids):
-        return self.said[task_ids]
 
 
 @pytest.fixture
@@ -72,7 +63,7 @@ def test_without_work_no_jvm_is_started_for_it(daily, monkeypatch, said, runs):
     monkeypatch.setattr(SparkSubmitOperator, "execute", lambda self, context: started.add(self.task_id))
     for task in daily.tasks:
         if isinstance(task, SparkSubmitOperator):
-            task.render_template_fields({"run_id": "r", "ti": _Instance(look=said)})
+            task.render_template_fields({"run_id": "r", "ti": Instance(look=said)})
             with contextlib.suppress(AirflowSkipException):
                 task.execute({})
     assert started == runs

@@ -1,17 +1,15 @@
 """The DAG in which a person decides: what is offered, what is recorded, and how it ends when somebody was quicker."""
 
-import json
-import sys
 from itertools import pairwise
 
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 
-from dags.factory import tasks
 from dags.factory.held_dag import AwaitDecision
 from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
 from spark_jobs.spec.tables import LAYERS
+from tests.builders.task_instance import Instance
 
 PARAMS = {"table": "silver.cloudtrail_events", "batch": "v1-00000003"}
 ANSWER = {"chosen_options": ["Release"], "params_input": {"note": "--odd note"}, "responded_by_user": {"id": "7", "name": "ann"}}
@@ -22,32 +20,6 @@ def held():
     from dags.factory.held_dag import held_dag
 
     return held_dag(PIPELINE)
-
-
-class _Instance:
-    """The task instance: XComs to pull."""
-
-    def __init__(self, **said):
-        self.said = said
-
-    def xcom_pull(self, task_ids):
-        return self.said[task_ids]
-
-
-@pytest.fixture
-def answers(monkeypatch):
-    """Let every job answer with this JSON; returns the command lines asked."""
-    asked = []
-
-    def answer(said):
-        def command(job, **arguments):
-            asked.append([job, *arguments["options"]])
-            return [sys.executable, "-c", f"print({json.dumps(said)!r})"]
-
-        monkeypatch.setattr(tasks, "job_command", command)
-        return asked
-
-    return answer
 
 
 def test_one_line_from_the_question_to_the_report(held):
@@ -78,7 +50,7 @@ def test_the_form_takes_only_a_batch_id(held, wrong):
 def test_a_person_is_offered_what_is_open_for_the_batch(held, monkeypatch, open_, shown):
     offered = []
     monkeypatch.setattr(HITLOperator, "execute", lambda self, context: offered.append(self.options))
-    held.get_task("await_decision").execute({"ti": _Instance(show_batch={"options": open_})})
+    held.get_task("await_decision").execute({"ti": Instance(show_batch={"options": open_})})
     assert offered == [shown]
 
 
@@ -104,7 +76,7 @@ def test_still_undecided_it_goes_on_waiting_without_wiping_out_an_answer_given_m
 
 def test_the_answer_is_recorded_with_the_user_and_the_note(held, answers):
     asked = answers({"is_recorded": True, "sentence": "recorded"})
-    held.get_task("decide").python_callable(run_id="r", params=PARAMS, ti=_Instance(await_decision=ANSWER))
+    held.get_task("decide").python_callable(run_id="r", params=PARAMS, ti=Instance(await_decision=ANSWER))
     assert asked == [
         ["decide", "--table=silver.cloudtrail_events", "--batch=v1-00000003", "--decision", "release", "--who=ann", "--note=--odd note"]
     ]
@@ -112,7 +84,7 @@ def test_the_answer_is_recorded_with_the_user_and_the_note(held, answers):
 
 def test_somebody_quicker_is_said_and_carried_out_all_the_same(held, answers):
     answers({"is_recorded": False, "sentence": "already decided by bob: rejected."})
-    said = held.get_task("decide").python_callable(run_id="r", params=PARAMS, ti=_Instance(await_decision=ANSWER))
+    said = held.get_task("decide").python_callable(run_id="r", params=PARAMS, ti=Instance(await_decision=ANSWER))
     assert said["sentence"] == "already decided by bob: rejected."
 
 

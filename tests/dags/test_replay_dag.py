@@ -1,13 +1,10 @@
 """The DAG that reads quarantined records again: in one line up to gold, with nothing started when nothing matches."""
 
-import json
-import sys
 from itertools import pairwise
 
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
-from dags.factory import tasks
 from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
 
 PARAMS = {"table": "silver.cloudtrail_events", "rule": "missing_event_id", "fingerprint": None}
@@ -47,13 +44,7 @@ def test_the_form_takes_names_only(replay, field, good, bad):
 
 
 @pytest.mark.parametrize("count", [0, 7])
-def test_without_a_record_that_matches_no_jvm_is_started(replay, monkeypatch, count):
-    said, asked = {"count": count, "java_options": "-Xfoo", "sentence": "counted"}, []
-
-    def command(job, **arguments):
-        asked.append([job, *arguments["options"]])
-        return [sys.executable, "-c", f"print({json.dumps(said)!r})"]
-
-    monkeypatch.setattr(tasks, "job_command", command)
+def test_without_a_record_that_matches_no_jvm_is_started(replay, answers, count):
+    asked = answers({"count": count, "java_options": "-Xfoo", "sentence": "counted"})
     assert bool(replay.get_task("list_quarantine").python_callable(run_id="r", params=PARAMS)) is bool(count)
     assert asked == [["list_quarantine", "--table=silver.cloudtrail_events", "--rule=missing_event_id", "--fingerprint="]]

@@ -3,7 +3,6 @@
 The commands are real processes: small programs that answer as the jobs do.
 """
 
-import json
 import sys
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -23,17 +22,6 @@ class _Accessor:
 
     def add(self, asset, extra=None):
         self.added.append(asset.name)
-
-
-@pytest.fixture
-def answers(monkeypatch):
-    """Let every job answer with this JSON and this exit code, after a line of log."""
-
-    def answer(said, exit_code=0):
-        program = f"import sys; print('a line of log', file=sys.stderr); print({json.dumps(said)!r}); sys.exit({exit_code})"
-        monkeypatch.setattr(tasks, "job_command", lambda job, **_: [sys.executable, "-c", program])
-
-    return answer
 
 
 def call(dag, task_id, **context):

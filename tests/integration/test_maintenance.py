@@ -14,8 +14,7 @@ from spark_jobs.spec.tables import CONSUMERS, TableId
 from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.batch_over_silver import assert_gold_is_a_batch_over_silver
 from tests.builders.corpus import FOLDER, good_file
-from tests.builders.increments import published
-from tests.builders.maintenance import WithoutRest, land_hour, maintained
+from tests.builders.maintenance import maintained, run_hours_beside
 from tests.builders.stack import Stack
 
 BRONZE, SILVER = TableId("bronze", "cloudtrail_records"), TableId("silver", "cloudtrail_events")
@@ -146,16 +145,6 @@ def test_a_pinned_version_stays_readable_until_it_is_released(stack):
 
 
 def test_hourly_runs_beside_maintenance_that_never_rests_do_not_fail_and_end_in_the_same_tables(tmp_path, spark, monkeypatch):
-    """Each hour brings new events and a repeated one to the very partitions that are being joined at that moment."""
     monkeypatch.setattr(maintenance_files, "FEW_FILES", 1)
-    busy, calm = (Stack(tmp_path / name, spark, batch_files=2, gates=False) for name in ("busy", "calm"))
-    with WithoutRest(busy) as beside:
-        for hour in range(HOURS):
-            land_hour(hour, busy, calm)
-            busy.discover()
-            assert busy.run() is None
-    assert set(beside.joined()) == {str(BRONZE), str(SILVER)} and len(beside.joined()) >= HOURS // 2
-    assert_every_record_accounted_for(busy)
-    calm.discover()
-    assert calm.run() is None
-    assert published(busy) == published(calm)
+    joined = run_hours_beside(HOURS, tmp_path, spark).joined()
+    assert set(joined) == {str(BRONZE), str(SILVER)} and len(joined) >= HOURS // 2

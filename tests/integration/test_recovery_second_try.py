@@ -7,41 +7,19 @@ from spark_jobs.spec.tables import DECISIONS
 from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.corpus import FOLDER, good_file
 from tests.builders.deliveries import NOT_TEXT, text
+from tests.builders.ended_at import ended_at
 from tests.builders.landing_files import document, log_path, packed
 
 SILVER, HELD = "silver.cloudtrail_events", "silver.cloudtrail_events_held"
 FIRST = "v1-00000000"
 
 
-class Killed(Exception):
-    """Stands for the end of the driver at that line."""
-
-
-def _killed(monkeypatch, stack, module, name, when="before", call=1):
-    """Run all layers until the n-th call of a function."""
-    original, calls = getattr(module, name), 0
-
-    def watched(*arguments, **named):
-        nonlocal calls
-        calls += 1
-        if calls == call and when == "before":
-            raise Killed
-        result = original(*arguments, **named)
-        if calls == call:
-            raise Killed
-        return result
-
-    with monkeypatch.context() as patched:
-        patched.setattr(module, name, watched)
-        with pytest.raises(Killed):
-            stack.run()
-
-
 def test_quarantined_pieces_of_a_file_that_has_vanished_since_are_taken_out_again(stack, monkeypatch):
     file = stack.land(log_path(1), packed(document([text(1), NOT_TEXT])))
     stack.land(log_path(2), packed(document([text(2)])))
     stack.discover()
-    _killed(monkeypatch, stack, publishing, "append_once")
+    with ended_at(monkeypatch, publishing, "append_once"):
+        stack.run()
     assert len(stack.rows("bronze.cloudtrail_records_quarantine")) == 1
     file.unlink()
     assert stack.run() is None
@@ -68,7 +46,8 @@ def test_a_decision_whose_run_is_killed_at_each_of_its_steps_is_carried_out_once
     steps = [(*side, "before", 1), (*side, "after", 1), (decisions, "append_once", "after", 1), (*side, "after", 1)]
     seen = []
     for step in (*steps, (decisions, "write_books", "before", 1)):
-        _killed(monkeypatch, stack, *step)
+        with ended_at(monkeypatch, *step):
+            stack.run()
         seen.append((stack.arrow(SILVER).num_rows, stack.arrow(HELD).num_rows))
     assert seen == [(2, 3), (2, 3), (2 + written, 3), (2 + written, 0), (2 + written, 0)]
     assert stack.run() is None

@@ -15,6 +15,7 @@ from spark_jobs.spec.errors import ConfigurationFault, GateStopped
 from spark_jobs.spec.tables import DECISIONS, DISMISSALS, SIDES
 from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.assay_command import assay, assay_json
+from tests.builders.ended_at import ended_at
 from tests.builders.events import event, event_text
 from tests.builders.misread import SILVER, fill_with_a_broken_parser, land, replay_chosen
 from tests.builders.stack import Stack
@@ -111,10 +112,6 @@ def test_an_event_ahead_of_its_time_is_parked_enters_once_when_it_has_come_and_n
     assert "rejected by a person" in assay(_command(stack), "where", event(2)["eventID"]).stdout
 
 
-class Killed(Exception):
-    """Stands for the end of the driver at that line."""
-
-
 STEPS = (
     ("_tell_intent", "after", 1), ("replace_batch_rows", "after", 1), ("append_once", "after", 1), ("write_books", "after", 1),
     ("take_out", "after", 1), ("take_out", "after", 2),
@@ -126,10 +123,8 @@ def test_a_replay_killed_at_any_of_its_steps_ends_as_if_undisturbed(tmp_path, sp
     stack = Stack(tmp_path, spark, gates=False)
     fill_with_a_broken_parser(stack, monkeypatch)
     for number, step in enumerate(STEPS):
-        with monkeypatch.context() as patched:
-            _end_at(patched, *step)
-            with pytest.raises(Killed):
-                replay_chosen(stack)
+        with ended_at(monkeypatch, replay_commit, *step):
+            replay_chosen(stack)
         if number == 1:
             assert stack.run("silver") is None
             assert assert_every_record_accounted_for(stack, waiting=["gold"]).quarantined == 6
@@ -140,22 +135,6 @@ def test_a_replay_killed_at_any_of_its_steps_ends_as_if_undisturbed(tmp_path, sp
     versions = _versions(stack)
     replay_chosen(stack)
     assert _versions(stack) == versions
-
-
-def _end_at(patched, name, when, call):
-    original, calls = getattr(replay_commit, name), 0
-
-    def watched(*arguments, **named):
-        nonlocal calls
-        calls += 1
-        if calls == call and when == "before":
-            raise Killed
-        result = original(*arguments, **named)
-        if calls == call:
-            raise Killed
-        return result
-
-    patched.setattr(replay_commit, name, watched)
 
 
 def _discovered(stack):
