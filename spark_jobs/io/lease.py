@@ -5,26 +5,24 @@ epoch exclusively (O_EXCL on a disk, If-None-Match on an object store), so that 
 process is gone (same host) or that has not renewed for the lease's life may be overtaken; it notices at its next check.
 
 Live writers go before backfills: one that finds a backfill at work waits for its turn and leaves a mark; the backfill looks for
-marks between its pieces of work and steps back.
+marks between its pieces of work and steps back. A continuous holder never ends by itself: whoever needs one of its tables leaves a mark
+and waits, and the continuous one steps aside at its next batch boundary.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, replace
 from types import TracebackType
 
-import psutil
-
 from spark_jobs.io.lake import storage
-from spark_jobs.io.waiting_mark import WaitingMark, owners_waiting
+from spark_jobs.io.lease_holder import Holder, myself
+from spark_jobs.io.waiting_mark import Kind, Mark, WaitingMark, marks_waiting
 from spark_jobs.spec.errors import LeaseHeld, LeaseLost
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
@@ -33,59 +31,33 @@ LOOK_EVERY_S = 0.5  # how soon a waiting writer takes a lease that became free
 KEPT_EPOCHS = 5  # older ones are of interest to nobody; a few show who wrote lately
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who holds an epoch of a lease, and since when it has been renewed (epoch seconds)."""
-
-    owner: str
-    host: str
-    pid: int
-    process_started: float
-    renewed_at: float
-    released: bool = False
-    yields: bool = False  # a backfill: live writers wait for it to step back
-
-    def is_gone(self) -> bool:
-        """True when the holder's process ran on this host and does not exist any more."""
-        if self.host != socket.gethostname():
-            return False
-        try:
-            return abs(psutil.Process(self.pid).create_time() - self.process_started) > 1
-        except psutil.NoSuchProcess:
-            return True
-
-    def __str__(self) -> str:
-        at = datetime.fromtimestamp(self.renewed_at, UTC).strftime("%H:%M:%S")
-        return f"{self.owner} (process {self.pid} on {self.host}, last sign of life {at} UTC)"
-
-
-def _myself(owner: str, yields: bool) -> Holder:
-    return Holder(owner, socket.gethostname(), os.getpid(), psutil.Process().create_time(), time.time(), yields=yields)
-
-
 class Lease:
     """The lease of one table, taken by `take`, given back by `release`."""
 
-    def __init__(self, settings: Settings, table: TableId, owner: str, *, yields: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, table: TableId, owner: str, *, yields: bool = False, mode: str = "", until: float = 0.0
+    ) -> None:  # fmt: skip
         self._fs, root = storage(settings.lake_root)
         self._folder = f"{root}/_leases/{table}"
         self._ttl_s = settings.lease_ttl_s
         self._wait_s = 0 if yields else settings.lease_wait_s
         self._wait_for_backfill_s = 0 if yields else max(settings.lease_wait_s, settings.backfill_wait_s)
+        self._wait_for_turn_s = max(settings.lease_wait_s, settings.turn_wait_s)
         self.table = table
-        self._me = _myself(owner, yields)
+        self._me = myself(owner, yields=yields, mode=mode, until=until)
         self.epoch = 0
 
     def take(self, meanwhile: Callable[[str], None] = lambda _: None) -> None:
         """Become the one writer. Raises LeaseHeld, naming the holder, when another writer is alive.
 
-        A live writer waits for a backfill to step back (`backfill_wait_s`), for any other as long as `lease_wait_s` says, by default not
-        at all. `meanwhile` is called with a sentence at every look.
+        A live writer waits for a backfill to step back (`backfill_wait_s`), everybody for a continuous holder to step aside
+        (`turn_wait_s`), for any other as long as `lease_wait_s` says, by default not at all. A continuous one waits as long as it takes.
+        `meanwhile` is called with a sentence at every look; what it raises ends the waiting.
         """
         began = time.monotonic()
-        with WaitingMark(self._fs, self._folder, self._me.owner) as mark:
+        with WaitingMark(self._fs, self._folder, self._me.owner, self._kind) as mark:
             while (holder := self._take_or_see()) is not None:
-                if time.monotonic() - began >= (self._wait_for_backfill_s if holder.yields else self._wait_s):
+                if time.monotonic() - began >= self._patience_s(holder):
                     raise LeaseHeld(
                         f"{self.table} is being written by {holder}. Only one writer at a time: wait until it ends, or stop it; "
                         f"its lease lapses {self._ttl_s} s after its last sign of life."
@@ -94,16 +66,32 @@ class Lease:
                 meanwhile(f"{self.table} is being written by {holder}; waiting for it.")
                 time.sleep(LOOK_EVERY_S)
 
+    @property
+    def _kind(self) -> Kind:
+        return "backfill" if self._me.yields else "continuous" if self._me.is_continuous else "run"
+
+    def _patience_s(self, holder: Holder) -> float:
+        if self._me.is_continuous:
+            return float("inf")
+        if holder.is_continuous:
+            return self._wait_for_turn_s
+        return self._wait_for_backfill_s if holder.yields else self._wait_s
+
+    def marks(self) -> list[Mark]:
+        """The marks of all that wait for this table."""
+        return marks_waiting(self._fs, self._folder)
+
     def waiting(self) -> list[str]:
         """The owners of live writers that wait for this table."""
-        return owners_waiting(self._fs, self._folder)
+        return [mark.owner for mark in self.marks() if mark.kind != "backfill"]
 
     def _take_or_see(self) -> Holder | None:
         """None when the lease was taken, else who holds it."""
         epoch, holder = self._latest()
         if holder is not None and self._is_alive(holder):
             return holder
-        self._me = replace(self._me, renewed_at=time.time())
+        now = time.time()
+        self._me = replace(self._me, renewed_at=now, since=now, released=False)
         self._fs.makedirs(self._folder, exist_ok=True)
         try:
             with self._fs.open(self._path(epoch + 1), "xb") as file:
@@ -170,7 +158,8 @@ class Lease:
         if not epoch:
             return 0, None
         try:
-            return epoch, Holder(**json.loads(self._fs.cat_file(self._path(epoch))))
+            written = json.loads(self._fs.cat_file(self._path(epoch)))
+            return epoch, Holder.of(written)
         except ValueError:  # created a moment ago, its owner has yet to write itself in
             written = self._fs.modified(self._path(epoch)).timestamp()
             return epoch, Holder("a writer that is just starting", "?", 0, 0.0, written)
@@ -181,10 +170,13 @@ class Leases:
 
     def __init__(
         self, settings: Settings, tables: Sequence[TableId], owner: str, on_lost: Callable[[LeaseLost], None] | None = None, *,
-        yields: bool = False, say: Callable[[str], None] = lambda _: None,
+        yields: bool = False, mode: str = "", until: float = 0.0, say: Callable[[str], None] = lambda _: None,
+        still: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
+        """`still` is called at every look while waiting for others; what it raises ends the waiting."""
+        self._still = still
         self._leases = [
-            Lease(settings, table, owner, yields=yields) for table in sorted(tables, key=str)
+            Lease(settings, table, owner, yields=yields, mode=mode, until=until) for table in sorted(tables, key=str)
         ]  # one order, so that two takers never wait in a ring
         self._say = say
         self._every_s = settings.lease_ttl_s / 4
@@ -202,6 +194,7 @@ class Leases:
                 self._say(sentence)
             for held in taken:
                 held.renew()
+            self._still()
 
         try:
             for lease in self._leases:
@@ -224,6 +217,10 @@ class Leases:
     def check(self) -> None:
         for lease in self._leases:
             lease.check()
+
+    def marks(self) -> list[Mark]:
+        """Of all that wait for one of the tables."""
+        return [mark for lease in self._leases for mark in lease.marks()]
 
     def epoch(self, table: TableId) -> int:
         return next(lease.epoch for lease in self._leases if lease.table == table)

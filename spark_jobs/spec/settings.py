@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark_jobs.spec.errors import ConfigurationFault
@@ -46,6 +46,11 @@ class Settings(BaseSettings):
     # A chunk takes minutes; half an hour is a backfill that does not step back, and worth a person's look.
     backfill_wait_s: int = Field(1800, ge=0, description="how long a live writer waits for a backfill's chunk, and a chunk for live ones")
 
+    turn_wait_s: int = Field(600, ge=0, description="how long others wait for a continuous driver to step aside at a batch boundary")
+
+    lifetime_min: float = Field(50, gt=0, description="a continuous driver ends after this long, and the next one takes over")
+    gold_trigger: str = Field("", description="interval of gold in continuous runs; default: the pipeline's own")
+
     vacuum_hours: int = Field(168, ge=1, description="replaced files stay at least this long: a week, longer than any reader is at work")
     log_days: int = Field(30, ge=1, description="commit files of the `_ops` tables stay at least this long; those of streamed tables stay")
     report_days: int = Field(400, ge=1, description="reports stay this long: a year, and a month to look back at it")
@@ -67,9 +72,11 @@ class Settings(BaseSettings):
     kafka_password: SecretStr | None = Field(None, description="with SASL: the password, shown nowhere")
     kafka_ca: Path | None = Field(None, description="with SSL: the file of the authority that signed the brokers' certificates")
 
-    @field_validator("trigger")
+    @field_validator("trigger", "gold_trigger")
     @classmethod
-    def _known_trigger(cls, text: str) -> str:
+    def _known_trigger(cls, text: str, info: ValidationInfo) -> str:
+        if not text and info.field_name == "gold_trigger":
+            return text
         try:
             return str(Trigger.parse(text))
         except ConfigurationFault as fault:
