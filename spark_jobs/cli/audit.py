@@ -61,7 +61,7 @@ def _show(found: dict[str, Any]) -> None:
     if cells:
         print_table(cells, CELLS)
     else:
-        say(found["sentence"], style="green")
+        say(found["sentence"], style="green" if any(table["cells"] for table in found["tables"]) else "yellow")
 
 
 def _cell(table: str, one: dict[str, Any]) -> dict[str, Any]:

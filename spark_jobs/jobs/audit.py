@@ -169,7 +169,8 @@ def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
             run.spark.stop()
     wrong = [one.sentence for one in found if not one.is_equal]
     cells = sum(one.cells for one in found)
-    sentence = " ".join(wrong) or f"The audit found {cells:,} cells of {len(found)} gold tables equal to silver."
+    right = f"The audit found {cells:,} cells of {len(found)} gold tables equal to silver."
+    sentence = " ".join(wrong) or (right if cells else "There was no cell of gold to compare, so the audit shows nothing.")
     return {"sentence": sentence, "tables": [asdict(one) | {"is_equal": one.is_equal} for one in found], "is_equal": not wrong}
 
 

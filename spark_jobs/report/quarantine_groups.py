@@ -55,10 +55,14 @@ def quarantine_groups(
 def growing_groups(views: LakeViews, now: datetime, pipeline: str = "") -> list[Group]:
     """The open groups with more records in the last 24 hours than the week before explains; see `growing_sentence`.
 
-    Asked after every run, so it looks at the records of these eight days alone, and counts those.
+    Asked after every run, so it looks at recent records alone, and counts those.
     """
-    lately = now - (DAYS_BEFORE + 1) * DAY
-    return [group for group in quarantine_groups(views, now, pipeline=pipeline, since=lately) if group["is_growing"]]
+    return [group for group in recent_groups(views, now, pipeline) if group["is_growing"]]
+
+
+def recent_groups(views: LakeViews, now: datetime, pipeline: str = "") -> list[Group]:
+    """The open groups as the records of the last 24 hours and of the week before make them."""
+    return quarantine_groups(views, now, pipeline=pipeline, since=now - (DAYS_BEFORE + 1) * DAY)
 
 
 def growing_sentence(groups: Sequence[Group]) -> str:

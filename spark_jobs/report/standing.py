@@ -9,7 +9,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from spark_jobs.report.quarantine_groups import quarantine_groups
+from spark_jobs.report.quarantine_groups import recent_groups
 from spark_jobs.report.views import LakeViews
 from spark_jobs.spec.pipeline import Pipeline
 
@@ -81,8 +81,8 @@ def _amendments(views: LakeViews, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _quarantine(views: LakeViews, pipeline: Pipeline, now: datetime) -> dict[str, Any]:
-    """The open groups of the whole quarantine, growing ones first, as they stand now."""
-    groups = quarantine_groups(views, now, pipeline=pipeline.name)
+    """The open groups of the last eight days, growing ones first: a report must not cost more with every year of quarantine."""
+    groups = recent_groups(views, now, pipeline.name)
     names = (
         "fingerprint", "table", "rule", "reason", "count", "first_seen", "last_seen", "last_24h", "mean_per_day", "is_growing", "state",
     )  # fmt: skip

@@ -109,3 +109,8 @@ def test_csv_is_exact_in_a_pipe_and_inert_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     print_csv(["a"], [{"a": "x\x1by"}])
     assert capsys.readouterr().out == "a\nx\\x1by\n"
+
+
+def test_an_audit_of_nothing_does_not_say_that_all_is_equal(tmp_path):
+    said = assay(small_settings(tmp_path), "audit").stdout
+    assert "shows nothing" in said and "equal" not in said
