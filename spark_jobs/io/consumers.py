@@ -12,7 +12,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from spark_jobs.io.checkpoint import OFFSET_LINE, Checkpoint
+from spark_jobs.io.checkpoint import Checkpoint
+from spark_jobs.io.checkpoint_files import OFFSET_LINE
 from spark_jobs.io.delta_log import START, Position, added_files
 from spark_jobs.io.lake import lake_table, storage
 from spark_jobs.io.ops import Ops

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import datetime
 
-from spark_jobs.io.checkpoint import GENERATION_FILE
+from spark_jobs.io.generation import GENERATION_FILE
 from spark_jobs.io.lake import storage
 from spark_jobs.io.lease import KEPT_EPOCHS
 from spark_jobs.spec.settings import Settings
