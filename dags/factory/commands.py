@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spark_jobs.spec.guarding import guarded_by
+
 PROJECT = Path(__file__).resolve().parents[2]
 _log = logging.getLogger(__name__)
 
@@ -41,7 +43,15 @@ def job_command(job: str, *, pipeline: str, run_id: str, options: Sequence[str] 
 def ask(command: Sequence[str]) -> Answer:
     """Run a command, pass its log lines on as they come, and return its answer; raises CommandFailed when there is none."""
     _log.info("Running %s", " ".join(command))
-    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+    with subprocess.Popen(
+        command,
+        cwd=PROJECT,
+        env={**os.environ, **guarded_task()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
         assert process.stdout is not None
         lines = []
         for line in process.stdout:
@@ -52,6 +62,14 @@ def ask(command: Sequence[str]) -> Answer:
         last = next((line for line in reversed(lines) if line), "it said nothing")
         raise CommandFailed(f"{command[2]} ended with exit code {process.returncode}: {last}")
     return Answer(process.returncode, said)
+
+
+def guarded_task() -> dict[str, str]:
+    """What makes a job end with its Airflow task: with the process that runs the task, and with its parent, which supervises it.
+
+    When that parent is gone, nobody tells Airflow that the task lives; it will be tried again, and must not find itself at work.
+    """
+    return guarded_by(os.getpid(), os.getppid())
 
 
 def last_answer(lines: Sequence[str]) -> dict[str, Any] | None:

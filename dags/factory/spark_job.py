@@ -8,11 +8,12 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from dags.factory.commands import last_answer
+from dags.factory.commands import guarded_task, last_answer
 
-OUR_FAULTS = range(1, 8)  # the exit codes of spark_jobs.spec.errors
-# Faults of the configuration, the checkpoint and the books, and a gate that stopped (spark_jobs.spec.errors): the next try finds the same.
-NOT_HEALED_BY_TIME = frozenset({2, 4, 5, 6})
+OUR_FAULTS = range(1, 9)  # the exit codes of spark_jobs.spec.errors
+# Faults of the configuration, the checkpoint and the books, a gate that stopped, a crash loop (spark_jobs.spec.errors): the next try finds
+# the same.
+NOT_HEALED_BY_TIME = frozenset({2, 4, 5, 6, 8})
 
 
 class SparkJob(SparkSubmitOperator):
@@ -30,6 +31,7 @@ class SparkJob(SparkSubmitOperator):
     def execute(self, context: Any) -> dict[str, Any] | None:  # type: ignore[override]  # the provider's own is typed as answering nothing
         if self.runs_if != "True":
             raise AirflowSkipException(f"{self.task_id} has nothing to do; the first task of the run says why.")
+        self.env_vars = {**(self.env_vars or {}), **guarded_task()}
         try:
             super().execute(context)
         except AirflowException as fault:

@@ -16,6 +16,7 @@ from typing import Any
 from spark_jobs.cli.airflow_home import PROJECT
 from spark_jobs.cli.terminal import complain
 from spark_jobs.spec.errors import AssayError
+from spark_jobs.spec.guarding import guarded_by
 
 MOST_LINES = 60  # of a job that failed unforeseen: a stack trace, not Spark's whole log
 _OWN_LINE = re.compile(r"\d\d:\d\d:\d\d ")  # what a job says itself; the rest is Spark's
@@ -39,7 +40,10 @@ def run_job(job: str, pipeline: str, options: Sequence[str] = (), *, quietly: bo
     command = [python, "-m", f"spark_jobs.jobs.{job}", "--pipeline", pipeline, *options]
     last: deque[str] = deque(maxlen=MOST_LINES)
     with TemporaryFile("w+", errors="replace") as answer:  # a pipe that nobody reads meanwhile could fill up
-        process = subprocess.Popen(command, cwd=PROJECT, stdout=answer, stderr=subprocess.PIPE, text=True, errors="replace")
+        process = subprocess.Popen(
+            command, cwd=PROJECT, env={**os.environ, **guarded_by(os.getpid())}, stdout=answer,
+            stderr=subprocess.PIPE, text=True, errors="replace",
+        )  # fmt: skip
         try:
             for line in process.stderr or ():
                 last.append(line.rstrip())
