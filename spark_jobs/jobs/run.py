@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from spark_jobs.io.ops import Ops
+from spark_jobs.io.parent_guard import guard_parent
 from spark_jobs.io.work import undone_decisions
 from spark_jobs.jobs.storage_faults import storage_fault
 from spark_jobs.spec.errors import AssayError, ConfigurationFault
@@ -94,6 +95,7 @@ def run_job(
     add_options: Callable[[argparse.ArgumentParser], None] | None = None,
 ) -> int:
     """Parse the command line, do the work, print its result as one JSON line; a foreseen fault becomes one sentence and its exit code."""
+    guard_parent()
     parser = _Parser(prog=name, description=work.__doc__)
     parser.add_argument("--pipeline", required=True, help="name of the pipeline, e.g. cloudtrail")
     parser.add_argument("--run-id", default="", help="the run that asks for it; a name is made when there is none")
