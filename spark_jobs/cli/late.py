@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +10,7 @@ import typer
 from spark_jobs.cli.options import AsJson, Limit, PipelineName, pipelines
 from spark_jobs.cli.terminal import print_json, print_table, say
 from spark_jobs.spec.errors import ConfigurationFault, UnknownName
+from spark_jobs.spec.moments import words
 from spark_jobs.spec.settings import load_settings
 
 if TYPE_CHECKING:
@@ -99,12 +100,7 @@ def seconds_in_words(seconds: float | None) -> str:
     """A length of time in its two largest units: `45 s`, `12 min`, `3 h 5 min`, `29 d 4 h`."""
     if seconds is None:
         return ""
-    whole = round(seconds)
-    for unit, size, smaller, part in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
-        if whole >= size:
-            large, rest = divmod(whole, size)
-            return f"{large} {unit} {rest // part} {smaller}" if rest // part else f"{large} {unit}"
-    return f"{whole} s"
+    return words(timedelta(seconds=seconds))
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

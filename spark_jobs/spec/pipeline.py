@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from spark_jobs.spec.alerts import DEFAULT_ALERTS, AlertRule
 from spark_jobs.spec.errors import ConfigurationFault, UnknownName
 from spark_jobs.spec.gates import GatePolicy
 from spark_jobs.spec.tables import Layer, TableId
+from spark_jobs.spec.triggers import Trigger
 from spark_jobs.spec.windows import WindowSpec
 
 
@@ -63,6 +65,7 @@ class GoldSpec:
     counts: str = "event_count"
     of: str = "true"
     cadence: Cadence = "hourly"
+    freshness: timedelta | None = None  # its own target; else that of its cadence
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class FirstSeenSpec:
     keeps: tuple[str, ...] = ()
     grain: tuple[str, ...] = ("kind", "value")
     cadence: Cadence = "daily"
+    freshness: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +99,24 @@ class Pipeline:
     description: str = ""
     bronze_entity: str = "records"
     policies: dict[Layer, GatePolicy] = field(default_factory=dict)
+    # How long what has come may wait to enter a table. Hourly: the hour until the next run, and an hour for it; daily: the same with a day
+    # and four hours, in which the day's run has ended even behind a backfill.
     freshness: timedelta = timedelta(hours=2)
+    daily_freshness: timedelta = timedelta(hours=28)
     daily_cron: str = "30 1 * * *"  # after midnight UTC, once the day's last files have landed
     lateness: timedelta = timedelta(hours=1)  # a window settles this long after its end
     first_seen: FirstSeenSpec | None = None
+    stream_trigger: str = "every 10 seconds"  # continuous runs: how often the landing folder is looked at
+    gold_trigger: str = "every 60 seconds"  # continuous runs: gold computes whole windows again, so seldom pays
     clock_ahead: timedelta = timedelta(days=1)  # an event further ahead of its arrival is parked until its time has come
+    alerts: tuple[AlertRule, ...] = DEFAULT_ALERTS  # what a person is told by mail or chat; see spec/alerts.py
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
             raise ConfigurationFault(f"'{self.name}' is not a pipeline name; use a snake_case noun.")
+        for text in (self.stream_trigger, self.gold_trigger):
+            if Trigger.parse(text).ends:
+                raise ConfigurationFault(f"Pipeline {self.name}: '{text}' is no trigger of a continuous run; it ends by itself.")
 
     @property
     def bronze_table(self) -> TableId:
@@ -135,6 +148,11 @@ class Pipeline:
         """The name of the one query on silver that is the clock of all gold tables."""
         return TableId("gold", self.name)
 
+    @property
+    def relay(self) -> TableId:
+        """The name of the lease that the one continuous driver of the pipeline holds, whatever tables it holds at the moment."""
+        return TableId("_ops", f"{self.name}_relay")
+
     def tables(self, layer: Layer) -> tuple[TableId, ...]:
         """The tables that an hourly run of the layer writes."""
         hourly = self.gold_tables_of("hourly")
@@ -144,6 +162,14 @@ class Pipeline:
     def all_tables(self) -> tuple[TableId, ...]:
         """Every table of the pipeline, of whatever cadence, in data order; without side tables."""
         return (self.bronze_table, self.silver_table, *self.gold_tables)
+
+    def freshness_of(self, table: TableId) -> timedelta:
+        """How long what has come may wait to enter the table: its own target, else that of its cadence."""
+        specs = {self.gold_table(spec): spec for spec in (*self.gold, *((self.first_seen,) if self.first_seen else ()))}
+        spec = specs.get(table)
+        if spec is None or spec.cadence == "hourly":
+            return (spec.freshness if spec else None) or self.freshness
+        return spec.freshness or self.daily_freshness
 
     def policy(self, layer: Layer) -> GatePolicy:
         """Gold has no held rows (it is recomputed), so there `hold` is `stop`, whatever was declared."""
