@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from spark_jobs.io.checkpoint import Checkpoint, Generation
+from spark_jobs.io.checkpoint import Checkpoint
 from spark_jobs.io.delta_tables import append_once, clear_batch_rows, commit_of_batch, last_transaction, replace_batch_rows
+from spark_jobs.io.generation import Generation
 from spark_jobs.io.lease import Leases
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.books import TERMS, Books
@@ -196,5 +197,6 @@ def write_books(run: Run, layer: Layer, table: TableId, note: Mapping[str, Any],
         "started_at": datetime.fromisoformat(note["started_at"]), "finished_at": run.clock(),
     }  # fmt: skip
     run.ops.replace_batch(BOOKS, of=table, batch_id=batch_id, rows=[row])
+    run.progress.booked(row)
     if not books.is_balanced:
         raise BooksUnbalanced(f"{table}: the books of batch {batch_id} do not balance: {books.equation()}. See `assay books`.")

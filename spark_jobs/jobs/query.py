@@ -29,13 +29,17 @@ class LayerQuery:
         self._fault: BaseException | None = None
         self._table, self._source = table, checkpoint.source
 
+        self._progress = run.progress
+
         def guarded(batch: DataFrame, number: int) -> None:
+            self._progress.batch_begins(str(table), number)
             try:
                 process(batch, number)
             except BaseException as fault:
                 self._fault = fault
                 raise
 
+        self._progress.starting(str(table), checkpoint)
         self.query: StreamingQuery = (
             source.writeStream.queryName(str(table))
             .option("checkpointLocation", checkpoint.location)
@@ -61,6 +65,7 @@ class LayerQuery:
         try:
             self.query.awaitTermination()
         except StreamingQueryException as ended:
+            self._progress.ended(self.query, self._fault or ended)
             if self._fault is not None:
                 raise self._fault from None
             if changed := _CHANGED_IN_PLACE.search(str(ended)):
@@ -75,5 +80,6 @@ class LayerQuery:
                     f"written twice."
                 ) from None
             raise
+        self._progress.ended(self.query, self._fault)
         if self._fault is not None:
             raise self._fault

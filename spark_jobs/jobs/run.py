@@ -27,6 +27,8 @@ from spark_jobs.spec.triggers import Trigger
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spark_jobs.jobs.progress import Progress
+
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
@@ -48,6 +50,13 @@ class Run:
     @cached_property
     def ops(self) -> Ops:
         return Ops(self.settings)
+
+    @cached_property
+    def progress(self) -> Progress:
+        """What keeps the progress of this run's batches."""
+        from spark_jobs.jobs.progress import Progress
+
+        return Progress(self)
 
     @cached_property
     def trigger(self) -> Trigger:
@@ -76,6 +85,11 @@ class Run:
             if (row["table"], row["batch_id"]) == (str(table), batch_id):
                 return row
         return None
+
+    def close(self) -> None:
+        """What is still to be told of this run's batches is written; its tables were complete before."""
+        if "progress" in self.__dict__:
+            self.progress.close()
 
     def say(self, sentence: str) -> None:
         """One line in the log."""
@@ -116,6 +130,9 @@ def run_job(
         print(f"{name}: {unforeseen}", file=sys.stderr)
         print(json.dumps({"error": type(fault).__name__, "sentence": unforeseen}))
         return 1
+    finally:
+        if run is not None:
+            run.close()
     print(json.dumps(result, default=str), flush=True)
     return 0
 

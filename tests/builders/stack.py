@@ -39,7 +39,9 @@ class Stack:
         self.project = PROJECT
         self.landing = folder / "landing"
         self.landing.mkdir(parents=True, exist_ok=True)
-        places = {"home": PROJECT / ".assay", "lake": str(folder / "lake"), "landing": str(self.landing)}
+        places: dict[str, Any] = {"home": PROJECT / ".assay", "lake": str(folder / "lake"), "landing": str(self.landing)}
+        # On the shared session only tests that look at it keep it: its thread would write on beside the next test.
+        places["progress"] = spark is None
         self.settings: Settings = load_settings(**{**places, **settings})
         self.pipeline: Pipeline = load_pipeline(pipeline)
         self.ops = Ops(self.settings)
@@ -75,14 +77,15 @@ class Stack:
         assert self._spark is not None, "this stack has no session; use `job`"
         run = Run(self.settings, self.pipeline, run_id or self._next_run(), self.clock, small=self.small)
         run._session.append(self._spark)
-        for layer in layers or LAYERS:
-            if lake_table(self.settings, _source(self.pipeline, layer)) is None:
-                continue
-            try:
-                with Leases(self.settings, self.pipeline.tables(layer), run.run_id) as leases:
-                    _start(layer)(run, leases).wait()
-            except GateStopped as stopped:
-                return stopped
+        try:
+            for layer in layers or LAYERS:
+                if lake_table(self.settings, _source(self.pipeline, layer)) is not None:
+                    with Leases(self.settings, self.pipeline.tables(layer), run.run_id) as leases:
+                        _start(layer)(run, leases).wait()
+        except GateStopped as stopped:
+            return stopped
+        finally:
+            run.close()
         return None
 
     def daily(self, run_id: str = "") -> dict[str, Any]:

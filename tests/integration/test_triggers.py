@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.builders.progress_of_books import assert_progress_matches_books
 from tests.builders.stack import Stack
 
 PATIENCE_S = 180
@@ -31,6 +32,7 @@ def test_a_running_job_takes_new_files_and_ends_between_batches(tmp_path, trigge
     assert job.returncode == 0, err
     assert '"layers": ["bronze", "silver", "gold"]' in out
     assert all(row["is_balanced"] for row in stack.rows("_ops.books"))
+    assert_progress_matches_books(stack)  # the last batch's too
     (cost,) = stack.rows("_ops.runs")
     landed = sum(row["size"] for row in stack.rows("_ops.files"))
     assert (cost["job"], cost["layers"], cost["records"], cost["bytes"]) == ("continuous", "bronze,silver,gold", 34, landed)
