@@ -24,6 +24,11 @@ def index_page(runs: list[dict[str, Any]], omitted: int) -> str:
     return _environment().get_template("index.html").render(runs=runs, omitted=omitted, policy=POLICY)
 
 
+def notice_page(subject: str, items: list[dict[str, Any]], foot: str) -> str:
+    """The HTML form of an alert: each item has word, colour, sentence, rule, subject, when, incident_id."""
+    return _environment().get_template("notice.html").render(subject=subject, items=items, foot=foot)
+
+
 def to_json(facts: dict[str, Any]) -> str:
     """Facts as JSON text: times in ISO 8601 UTC, keys in their written order, ASCII only."""
     return json.dumps(facts, default=_jsonable, indent=1) + "\n"

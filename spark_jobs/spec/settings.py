@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -51,6 +52,21 @@ class Settings(BaseSettings):
     lifetime_min: float = Field(50, gt=0, description="a continuous driver ends after this long, and the next one takes over")
     gold_trigger: str = Field("", description="interval of gold in continuous runs; default: the pipeline's own")
 
+    smtp_host: str = Field("", description="mail server for alerts; empty: no mail is sent")
+    smtp_port: int = Field(587, ge=1, le=65535, description="its port: 587 is submission with STARTTLS, 465 is TLS from the first byte")
+    smtp_user: str = Field("", description="who signs in there; empty: nobody does")
+    smtp_password: SecretStr = Field(SecretStr(""), description="the password")
+    smtp_password_file: Path | None = Field(None, description="or the file that holds it, read at each sending")
+    smtp_starttls: bool = Field(
+        True, description="off only for a server on this machine, or one that offers none: mail is then in the clear"
+    )
+    alert_from: str = Field("assay@localhost", description="sender of alert mail")
+    alert_to: str = Field("", description="receivers of alert mail, separated by commas")
+    alert_webhook: SecretStr = Field(
+        SecretStr(""), description="URL that alerts are posted to; who has it can write there, so it is a secret"
+    )
+    alert_webhook_form: Literal["slack", "teams", "json"] = Field("slack", description="what the webhook understands")
+
     vacuum_hours: int = Field(168, ge=1, description="replaced files stay at least this long: a week, longer than any reader is at work")
     log_days: int = Field(30, ge=1, description="commit files of the `_ops` tables stay at least this long; those of streamed tables stay")
     report_days: int = Field(400, ge=1, description="reports stay this long: a year, and a month to look back at it")
@@ -82,6 +98,13 @@ class Settings(BaseSettings):
         except ConfigurationFault as fault:
             raise ValueError(str(fault)) from None  # so that pydantic names the setting
 
+    @field_validator("alert_webhook")
+    @classmethod
+    def _web_address(cls, url: SecretStr) -> SecretStr:
+        if url.get_secret_value() and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", url.get_secret_value()):
+            raise ValueError("it is not a URL of the form https://…")
+        return url
+
     @property
     def lake_root(self) -> str:
         """Root of the tables, without a trailing slash: an absolute path or a URL."""
@@ -103,6 +126,9 @@ class Settings(BaseSettings):
         return f"{self.lake_root}/_checkpoints/{table}"
 
 
+SECRETS = frozenset(name for name, field in Settings.model_fields.items() if field.annotation is SecretStr)
+
+
 def absolute(place: str) -> str:
     if "://" in place:
         return place.rstrip("/")
@@ -115,9 +141,14 @@ def load_settings(**overrides: object) -> Settings:
     try:
         return Settings(**overrides)  # type: ignore[arg-type]  # pydantic validates what it is given
     except ValidationError as fault:
-        said = [(str(e["loc"][0]).upper(), e.get("input"), e["msg"].removeprefix("Value error, ").rstrip(".")) for e in fault.errors()]
+        said = [(str(e["loc"][0]).upper(), _input_of(e), e["msg"].removeprefix("Value error, ").rstrip(".")) for e in fault.errors()]
         wrong = "; ".join(f"ASSAY_{name}={value!r}: {what}" for name, value, what in said)
         raise ConfigurationFault(f"A setting is not usable: {wrong}.") from None
+
+
+def _input_of(error: Any) -> object:
+    """The value that was refused; that of a secret is not shown."""
+    return "…" if str(error["loc"][0]) in SECRETS else error.get("input")
 
 
 def _refuse_misspelt(names: Iterable[str]) -> None:
