@@ -65,6 +65,30 @@ runs all the same. It may run beside the hourly DAG. Owner: **{pipeline.owner}**
 """
 
 
+def continuous_page(pipeline: Pipeline, settings: Settings) -> str:
+    """Markdown: what a run is, how to switch to it and back, and what stops it."""
+    return f"""### {pipeline.title}: continuously
+
+Takes what lands within seconds ({pipeline.stream_trigger}; gold {pipeline.gold_trigger}), by the same code and into the same tables as
+`{pipeline.name}_hourly`. One run is one leg of a relay: its driver lives {settings.lifetime_min:g} minutes, ends between two batches, and
+the next run goes on from there. So a new version or setting is in force within that time, without a kill.
+
+- **Switch to continuous:** unpause this DAG. Its first driver waits for an hourly run that is at work. Hourly runs then find nothing to do,
+  say so and are green; pause `{pipeline.name}_hourly` or leave it as it is.
+- **Switch back:** pause this DAG, then `assay stream stop`: the driver ends between two batches, and no other follows. The next run of
+  `{pipeline.name}_hourly` goes on from there.
+- **End one driver now:** `assay stream stop`; unless the DAG is paused, the next run begins at once.
+- **See how it is:** `assay stream status`, `assay status --watch`.
+
+Switching loses nothing and doubles nothing: what has been read is written in the tables and their checkpoints, not in the mode.
+`{pipeline.name}_daily`, backfills, replays and decisions need not be stopped: the driver steps aside for them between two batches.
+
+A driver that fails is restarted, at first after seconds, at last every minute. A fault that the next try would find again (a setting, a
+checkpoint, the books) and a crash loop (30 failures in a row without one batch) fail the run, and **a failed run pauses this DAG**: the log
+of `stream` says the cause in one sentence; mend it and unpause. Owner: **{pipeline.owner}**.
+"""
+
+
 def held_page(pipeline: Pipeline) -> str:
     """Markdown: where a run comes from, what each answer does, and that the command line does the same."""
     return f"""### {pipeline.title}: a batch waits for a person

@@ -99,8 +99,7 @@ def spark_task(
     return SparkJob(
         task_id=task_id,
         application_args=["--pipeline", pipeline.name, "--run-id", "{{ run_id }}", *options],
-        **spark_arguments(pipeline, settings, job=job or task_id, doc=doc, **ours),
-        **how,
+        **(spark_arguments(pipeline, settings, job=job or task_id, doc=doc, **ours) | how),
     )
 
 

@@ -1,4 +1,4 @@
-"""Makes Airflow's metadata database and the pool that all Spark tasks share. One process, since each Airflow command costs seconds."""
+"""Makes Airflow's metadata database and the pools that Spark tasks go through. One process, since each Airflow command costs seconds."""
 
 import sys
 
@@ -12,6 +12,8 @@ from sqlalchemy import select, update
 
 # One slot: a driver takes all cores of a small machine, and a second one beside it only makes both slower.
 SPARK_SLOTS = 1
+# A driver of a continuous run keeps its slot; two of them leave half of the executor's four processes to everything else.
+STREAM_SLOTS = 2
 
 
 def end_stale_runs() -> None:
@@ -40,5 +42,6 @@ def end_stale_runs() -> None:
 if __name__ == "__main__":
     initdb()
     Pool.create_or_update_pool("spark", slots=SPARK_SLOTS, description="Spark drivers at one time", include_deferred=False)
+    Pool.create_or_update_pool("stream", slots=STREAM_SLOTS, description="Drivers of continuous runs", include_deferred=False)
     if "--end-stale-runs" in sys.argv:
         end_stale_runs()

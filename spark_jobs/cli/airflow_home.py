@@ -83,6 +83,8 @@ def _configuration(settings: Settings, home: Path, port: int) -> dict[str, str]:
         "LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home / "logs" / "dag_processor"),
         "USAGE_DATA_COLLECTION__ENABLED": "False",
         "SCHEDULER__ENABLE_HEALTH_CHECK": "False",
+        # A task whose supervisor was killed is tried again within two minutes: this, a look each ten seconds, and a driver's start.
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "75",
         "DAG_PROCESSOR__REFRESH_INTERVAL": "60",
         "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
     }
@@ -134,7 +136,7 @@ def only_one(settings: Settings, command: str) -> Iterator[None]:
 
 
 def prepare_airflow(env: Mapping[str, str], *, ends_stale_runs: bool = False) -> None:
-    """Create or migrate the metadata database and the pool `spark`; does nothing when this version of Airflow did it before.
+    """Create or migrate the metadata database and the pools; does nothing when this version of Airflow did it before.
 
     `ends_stale_runs` marks as failed what a killed process left as running: a scheduler would wait minutes for it.
     Raises ConfigurationFault with the last line Airflow said.

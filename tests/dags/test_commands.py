@@ -72,6 +72,12 @@ def test_the_days_spark_submit_commands_are_the_reviewed_ones():
     compare(daily_dag(PIPELINE), GOLDEN / "daily")
 
 
+def test_the_continuous_driver_is_submitted_as_reviewed():
+    from dags.factory.continuous_dag import continuous_dag
+
+    compare(continuous_dag(PIPELINE), GOLDEN / "continuous")
+
+
 def test_a_backfills_spark_submit_commands_are_the_reviewed_ones():
     from dags.factory.backfill_dag import backfill_dag
 

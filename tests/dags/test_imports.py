@@ -44,6 +44,7 @@ def test_importing_a_dag_file_loads_nothing_heavy(file, tmp_path):
 def test_the_dags_are_those_that_the_readme_names():
     assert [file.stem for file in DAG_FILES] == [
         "cloudtrail_backfill",
+        "cloudtrail_continuous",
         "cloudtrail_daily",
         "cloudtrail_held",
         "cloudtrail_hourly",
