@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from spark_jobs.cli import audit, backfill, books, consumers, files, held, late, maintain, quarantine, query, report, status, where
+from spark_jobs.cli import audit, backfill, books, consumers, doctor, files, held, late, maintain, quarantine, query, report, status, where
 from spark_jobs.cli.terminal import complain
 from spark_jobs.spec.errors import AssayError
 
@@ -75,6 +75,7 @@ app.command("query")(query.query)
 app.add_typer(backfill.app, name="backfill")
 app.add_typer(late.app, name="late")
 app.command("audit")(audit.audit)
+app.command("doctor")(doctor.doctor)
 
 if __name__ == "__main__":
     app()

@@ -219,6 +219,10 @@ class Checkpoint:
                 f"{self._files.location_of(GENERATION_FILE)} is missing from a checkpoint that was in use. {self._mend}"
             )
 
+    def generations(self) -> list[int]:
+        """The numbers of all generations that are there, in no order."""
+        return [int(name[1:]) for name in self._generations()]
+
     def _generations(self) -> list[str]:
         if not self._fs.exists(self._folder):
             return []

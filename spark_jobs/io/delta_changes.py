@@ -9,11 +9,12 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_jobs.io.delta_log import Position, added_files
 from spark_jobs.io.delta_tables import _alone as alone
 from spark_jobs.io.delta_tables import read_table, spark_location
-from spark_jobs.io.lake import lake_table
+from spark_jobs.io.lake import lake_table, rows_of
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
 
@@ -71,6 +72,18 @@ def take_out(spark: SparkSession, settings: Settings, table: TableId, rids: Data
     target = DeltaTable.forPath(spark, spark_location(settings, table)).alias("t")
     with alone(table):
         target.merge(leaving.alias("s"), f"t._rid = s._rid and t._batch_id != '{batch_id}'").whenMatchedDelete().execute()
+
+
+def take_out_batches(spark: SparkSession, settings: Settings, table: TableId, batch_ids: Sequence[str]) -> None:
+    """Remove the rows that carry one of these batch ids. No commit when there are none."""
+    from delta.tables import DeltaTable
+    from pyspark.sql import functions as F
+
+    found = lake_table(settings, table)
+    if found is None or not rows_of(found).count_rows(filter=pc.field("_batch_id").isin(list(batch_ids))):
+        return
+    with alone(table):
+        DeltaTable.forPath(spark, spark_location(settings, table)).delete(F.col("_batch_id").isin(list(batch_ids)))
 
 
 def rids_in_commit(spark: SparkSession, settings: Settings, table: TableId, version: int, batch_id: str) -> DataFrame:

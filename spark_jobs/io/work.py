@@ -142,6 +142,8 @@ def undone_decisions(settings: Settings, pipeline: Pipeline) -> list[dict[str, s
         return []
     books = ops.read(BOOKS, ["table", "batch_id"], mine, present=["decision"]).to_pylist()
     done = {(row["table"], row["batch_id"].split(".")[0]) for row in books}
+    # The checkpoint was made anew: the batch comes under another name, or its records in batches of other bounds.
+    done |= {(row["table"], row["batch_id"]) for row in decisions if row["decision"] == "superseded"}
     decisions.sort(key=lambda row: row["decided_at"])
     return [row for row in decisions if (row["table"], row["batch_id"]) not in done]
 

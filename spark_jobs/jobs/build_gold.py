@@ -19,6 +19,7 @@ from spark_jobs.io.work import check_gold_in_force, gold_checkpoint, is_gold_str
 from spark_jobs.jobs.amendments import record_amendments
 from spark_jobs.jobs.first_seen import merge_first_seen
 from spark_jobs.jobs.gold_batch import LIVE, GoldBatch, complete_books, counted_by_commit
+from spark_jobs.jobs.gold_standing import gold_fault
 from spark_jobs.jobs.publishing import write_books
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, leave, run_job
@@ -55,7 +56,9 @@ def start_gold(run: Run, leases: Leases) -> LayerQuery:
     checkpoint.open()
     hourly = run.pipeline.gold_of("hourly")
     for table in run.pipeline.gold_tables_of("hourly"):
-        check_gold_in_force(run.settings, run.pipeline, table)
+        if (fault := gold_fault(run, table)) is not None:
+            raise fault
+    checkpoint.record_engine()
     if is_gold_stranded(run.settings, run.pipeline):  # the stream has nothing to say, so nothing would bring the table up
         # No dot in the name: what stands after one is what a person decided about the batch.
         build_batch(run, leases, f"{checkpoint.newest_batch_id()}-again", hourly)

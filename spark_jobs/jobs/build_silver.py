@@ -21,6 +21,7 @@ from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.replay_commit import finish_open_replay
 from spark_jobs.jobs.replay_quarantine import readmit_due
 from spark_jobs.jobs.run import Run, leave, run_job
+from spark_jobs.jobs.taking_over import not_taken_yet, tidy_up
 from spark_jobs.spec.books import Books
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def silver_writer(run: Run, leases: Leases) -> Writer:
     table, checkpoint = run.pipeline.silver_table, silver_checkpoint(run.settings, run.pipeline)
     writer = Writer(run, "silver", table, leases, checkpoint, checkpoint.open())
     checkpoint.check_against(last_transaction(run.settings, table, writer.app))
+    checkpoint.record_engine()
+    tidy_up(writer)
     finish_open_replay(writer)
     return writer
 
@@ -66,6 +69,7 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
     if complete_if_committed(writer, number):
         return
     parse = importlib.import_module(f"spark_jobs.pipelines.{run.pipeline.name}.silver").parse_events
+    raw_records = not_taken_yet(writer, raw_records, number)
     parsed = parse(raw_records).withColumn("_batch_id", F.lit(batch_id)).persist(StorageLevel.MEMORY_AND_DISK)
     found = None
     try:

@@ -46,7 +46,8 @@ def _carry_out(
     released = decision["decision"] == "release"
     mark = f"{batch_id}.{decision['decision']}"
     app = f"{writer.app}/{mark}"
-    if last_transaction(run.settings, writer.table, app) is None:
+    is_new = last_transaction(run.settings, writer.table, app) is None
+    if is_new and commit_of_batch(run.settings, writer.table, mark) is None:  # or done under an older generation of the checkpoint
         rows = read_table(run.spark, run.settings, held).where(f"_batch_id = '{batch_id}'").drop("verdict_id").persist()
         read = rows.count()
         if read == 0:  # not a held batch: a stopped one, judged again when its turn comes

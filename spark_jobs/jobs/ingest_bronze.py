@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 from spark_jobs.io.delta_tables import last_transaction, read_stream
 from spark_jobs.io.landed_file import LandedFile
 from spark_jobs.io.lease import Leases
+from spark_jobs.io.taken import FilesRead
 from spark_jobs.io.work import PendingFiles, bronze_checkpoint, pending_files
 from spark_jobs.jobs.decisions import carry_out_decisions
 from spark_jobs.jobs.publishing import Batch, Writer, complete_if_committed, publish
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, leave, run_job
+from spark_jobs.jobs.taking_over import may_have_been_taken, tidy_up
 from spark_jobs.spec.books import Books
 from spark_jobs.spec.tables import FILE_OUTCOMES, FILES
 
@@ -41,6 +43,8 @@ def start_bronze(run: Run, leases: Leases) -> LayerQuery:
     checkpoint = bronze_checkpoint(run.settings, run.pipeline)
     writer = Writer(run, "bronze", table, leases, checkpoint, checkpoint.open())
     checkpoint.check_against(last_transaction(run.settings, table, writer.app))
+    checkpoint.record_engine()
+    tidy_up(writer)
     carry_out_decisions(writer, quarantined_rows)
     pending = pending_files(run.settings, run.pipeline)
     listed = read_stream(run.spark, run.settings, FILES, maxFilesPerTrigger=str(_ledger_files_per_batch(run, pending)))
@@ -60,7 +64,7 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
         LandedFile(row.path, row.size, row.version, row.file_id, row.attempt, row.listed_at)
         for row in batch.select("path", "size", "version", "file_id", "attempt", "listed_at").collect()
     ]
-    entries = _not_read_yet(run, listed, batch_id)
+    entries = _not_read_yet(writer, listed, number)
     if len(entries) < len(listed):
         run.say(f"{writer.table} {batch_id}: {len(listed) - len(entries)} files asked for again have been read already.")
     pieces = read_files(run, entries).persist(StorageLevel.MEMORY_AND_DISK)
@@ -124,9 +128,13 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
         pieces.unpersist()
 
 
-def _not_read_yet(run: Run, listed: Sequence[LandedFile], batch_id: str) -> list[LandedFile]:
+def _not_read_yet(writer: Writer, listed: Sequence[LandedFile], number: int) -> list[LandedFile]:
     """Each version of a file once, and only if no other batch has read it: its records would be in bronze twice, under one `_rid`."""
+    run, batch_id = writer.run, writer.checkpoint.batch_id(number)
     newest = {entry.file_id: entry for entry in sorted(listed, key=lambda entry: entry.attempt)}
+    if may_have_been_taken(writer, number):
+        read_before = FilesRead(run.ops, run.pipeline, newest, lambda name: name == batch_id)
+        return [entry for entry in newest.values() if not read_before.has(entry.file_id, entry.attempt)]
     again = [entry.file_id for entry in newest.values() if entry.attempt > 1]
     if again:
         elsewhere = (pc.field("outcome") == "ok") & (pc.field("batch_id") != batch_id) & pc.field("file_id").isin(again)

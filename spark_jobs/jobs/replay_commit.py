@@ -21,6 +21,7 @@ from spark_jobs.io.lake import storage
 from spark_jobs.jobs.publishing import Writer, own_commit, record_verdict, write_books
 from spark_jobs.spec.books import Books
 from spark_jobs.spec.errors import BooksUnbalanced, GateStopped
+from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
 
 if TYPE_CHECKING:
@@ -178,6 +179,12 @@ def _tell_intent(writer: Writer, change: Change) -> None:
     fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
     fs.pipe_file(f"{path}.new", json.dumps(told).encode())
     fs.mv(f"{path}.new", path)  # whole or not at all
+
+
+def open_replay(settings: Settings, table: TableId) -> str | None:
+    """The batch id of a replay of the table that was begun and not finished; None when there is none."""
+    fs, path = storage(f"{settings.checkpoint(table)}/{INTENT}")
+    return str(json.loads(fs.cat_file(path))["batch_id"]) if fs.exists(path) else None
 
 
 def _intent(writer: Writer) -> str:

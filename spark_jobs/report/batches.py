@@ -27,6 +27,7 @@ WITH judged AS (
 )
 SELECT judged.pipeline, judged.layer, judged."table", judged.batch_id,
        CASE WHEN carried_out IS NOT NULL THEN 'done (' || carried_out || ')'
+            WHEN decision = 'superseded' THEN 'superseded'
             WHEN decision = 'release' THEN 'released' WHEN decision = 'reject' THEN 'rejected'
             WHEN judged.outcome = 'hold' AND booked.batch_id IS NOT NULL THEN 'held' ELSE 'stopped' END AS state,
        coalesce(booked.held, judged.rows) AS rows, sentence, verdict_id, judged.run_id, evaluated_at, who, note, decided_at
@@ -34,7 +35,7 @@ SELECT judged.pipeline, judged.layer, judged."table", judged.batch_id,
   LEFT JOIN booked ON booked."table" = judged."table" AND booked.batch_id = judged.batch_id
   LEFT JOIN decided ON decided."table" = judged."table" AND decided.batch_id = judged.batch_id
  WHERE (judged.outcome = 'hold' OR (judged.outcome = 'stop' AND (booked.batch_id IS NULL OR carried_out IS NOT NULL)))
-   AND ($all OR carried_out IS NULL)
+   AND ($all OR (carried_out IS NULL AND decision IS DISTINCT FROM 'superseded'))
    AND NOT starts_with(judged.batch_id, 'replay-')  -- a replay that was stopped has changed nothing: it is replayed again, not released
  ORDER BY evaluated_at, judged."table", judged.batch_id
 """
