@@ -131,6 +131,10 @@ class Lease:
         self._me = replace(self._me, renewed_at=time.time())
         self._write()
 
+    def say_until(self, until: float) -> None:
+        self._me = replace(self._me, until=until)
+        self.renew()
+
     def release(self) -> None:
         """Give the lease back; a lease that was lost is left alone."""
         if self.epoch and max(self._epochs(), default=0) == self.epoch:
@@ -217,6 +221,11 @@ class Leases:
     def check(self) -> None:
         for lease in self._leases:
             lease.check()
+
+    def say_until(self, until: float) -> None:
+        """Let the others see when this holder means to end (epoch seconds)."""
+        for lease in self._leases:
+            lease.say_until(until)
 
     def marks(self) -> list[Mark]:
         """Of all that wait for one of the tables."""

@@ -9,6 +9,7 @@ from typing import Any
 from spark_jobs.io.java_options import archive_options
 from spark_jobs.io.ledger import discover
 from spark_jobs.io.parked import due_rids
+from spark_jobs.io.relay import run_continuously
 from spark_jobs.io.work import is_small, pending_files, undone_decisions, unfinished_layers
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.spec.errors import ConfigurationFault
@@ -17,6 +18,12 @@ from spark_jobs.spec.errors import ConfigurationFault
 def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     """List the landing folder, append new files to the ledger, report what is pending."""
     only = _range(options)
+    if not only and not options.sweep and (sentence := run_continuously(run.settings, run.pipeline)):
+        run.say(sentence)
+        return {
+            "new_files": 0, "ignored": 0, "pending_files": 0, "pending_bytes": 0, "has_work": False, "small": True,
+            "java_options": archive_options(run.settings, small=True), "sentence": sentence,
+        }  # fmt: skip
     found = discover(run.settings, run.pipeline, run.run_id, run.clock(), sweep=True if options.sweep else None, only=only)
     for refused in found.refused:
         run.say(f"{refused} may not be listed: permission denied. What lies there waits; grant this user read access to it.")

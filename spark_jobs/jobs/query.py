@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 _CHANGED_IN_PLACE = re.compile(r"Detected (?:a data update|deleted data) \(for example (?P<operation>\w+).*?version (?P<version>\d+)", re.S)
 
 
+class _EndAsked(Exception):
+    """Keeps a batch from beginning after the end of its query was asked for."""
+
+
 class LayerQuery:
     """A started query whose batches are handled by `process`; `wait` raises what `process` raised, not Spark's wrapping of it."""
 
@@ -30,14 +35,19 @@ class LayerQuery:
         self._table, self._source = table, checkpoint.source
 
         self._progress = run.progress
+        self._at_work = threading.Lock()
+        self._is_ending = False
 
         def guarded(batch: DataFrame, number: int) -> None:
-            self._progress.batch_begins(str(table), number)
-            try:
-                process(batch, number)
-            except BaseException as fault:
-                self._fault = fault
-                raise
+            with self._at_work:
+                if self._is_ending:
+                    raise _EndAsked
+                self._progress.batch_begins(str(table), number)
+                try:
+                    process(batch, number)
+                except BaseException as fault:
+                    self._fault = fault
+                    raise
 
         self._progress.starting(str(table), checkpoint)
         self.query: StreamingQuery = (
@@ -53,9 +63,11 @@ class LayerQuery:
         return bool(self.query.isActive)
 
     def end(self) -> None:
-        """Stop at a batch boundary: the batch at work is finished first."""
+        """Stop at a batch boundary: the batch at work is finished first, and one that begins in this very moment writes nothing."""
         while self.query.isActive and self.query.status["isTriggerActive"]:
             time.sleep(0.1)
+        with self._at_work:
+            self._is_ending = True
         self.query.stop()
 
     def wait(self) -> None:
@@ -65,9 +77,11 @@ class LayerQuery:
         try:
             self.query.awaitTermination()
         except StreamingQueryException as ended:
-            self._progress.ended(self.query, self._fault or ended)
+            self._progress.ended(self.query, self._fault or (None if self._is_ending else ended))
             if self._fault is not None:
                 raise self._fault from None
+            if self._is_ending:
+                return
             if changed := _CHANGED_IN_PLACE.search(str(ended)):
                 raise SourceChanged(
                     f"{self._table} cannot go on: rows of its source {self._source} were changed in place by {changed['operation']} in the "

@@ -2,102 +2,62 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from spark_jobs.io.lake import lake_table
 from spark_jobs.io.lease import Leases
+from spark_jobs.io.relay import run_continuously
 from spark_jobs.io.work import is_small, undone_decisions, unfinished_layers
-from spark_jobs.jobs.query import LayerQuery
+from spark_jobs.jobs.layer_start import has_source, source_of, start_layer
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.jobs.run_cost import record_cost
 from spark_jobs.spec.errors import GateStopped
-from spark_jobs.spec.pipeline import Pipeline
-from spark_jobs.spec.tables import FILES, LAYERS, Layer, TableId
-
-LOOK_EVERY_S = 1.0  # how soon a layer starts once its source has data, and how soon a request to end is seen
+from spark_jobs.spec.tables import LAYERS, Layer
 
 
 def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
-    """Run the layers in data order under the job's trigger. A stopped gate ends the run without an error: the gate task says it."""
+    """Run the layers in data order under the job's trigger. A stopped gate ends the run without an error: the gate task says it.
+
+    Under a trigger that does not end they run together, see `jobs/stream.py`. A pipeline that is run continuously is left to that.
+    """
+    if not run.trigger.ends:
+        from spark_jobs.jobs.stream import run_stream
+
+        return run_stream(run, layers)
+    if sentence := run_continuously(run.settings, run.pipeline):
+        run.say(sentence)
+        return {"layers": [], "stopped": None, "sentence": sentence}
     run.small = is_small(run.settings, run.pipeline)
     if run.settings.gates and _has_work(run, layers):
         warm_up_gates()
     done: list[Layer] = []
     stopped = None
     try:
-        if run.trigger.ends:
-            run_in_turn(run, layers, done)
-        else:
-            _run_together(run, layers, done)
+        run_in_turn(run, layers, done)
     except GateStopped as stop:
         stopped = str(stop)
         run.say(stopped)
     finally:
         if run.has_session:
-            record_cost(run, _job(run, layers), done, stopped=stopped is not None)
+            record_cost(run, _job(layers), done, stopped=stopped is not None)
             run.spark.stop()
     return {"layers": done, "stopped": stopped}
 
 
-def _job(run: Run, layers: Sequence[Layer]) -> str:
-    if not run.trigger.ends:
-        return "continuous"  # its time is mostly waiting
+def _job(layers: Sequence[Layer]) -> str:
     return "run_layers" if len(layers) > 1 else {"bronze": "ingest_bronze", "silver": "build_silver", "gold": "build_gold"}[layers[0]]
 
 
 def run_in_turn(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
     """One layer after the other, each under its tables' leases; `done` gets those that came through."""
     for layer in layers:
-        if not _has_source(run, layer):
-            run.say(f"{layer}: its source {_source(run.pipeline, layer)} has no data yet.")
+        if not has_source(run, layer):
+            run.say(f"{layer}: its source {source_of(run.pipeline, layer)} has no data yet.")
             continue
         with Leases(run.settings, run.pipeline.tables(layer), run.run_id, yields=bool(run.backfill_id), say=run.say) as leases:
-            _start(layer)(run, leases).wait()
+            start_layer(layer)(run, leases).wait()
         done.append(layer)
-
-
-def _run_together(run: Run, layers: Sequence[Layer], done: list[Layer]) -> None:
-    """All layers at once under a trigger that does not end, each as soon as its source has data, until SIGTERM or SIGINT."""
-    ending = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ending.set())
-    tables = [table for layer in layers for table in run.pipeline.tables(layer)]
-    queries: list[LayerQuery] = []
-    with Leases(run.settings, tables, run.run_id, yields=bool(run.backfill_id), say=run.say) as leases:
-        try:
-            while not ending.is_set():
-                for layer in layers:
-                    if layer not in done and _has_source(run, layer):
-                        queries.append(_start(layer)(run, leases))
-                        done.append(layer)
-                        run.say(f"{layer}: running, {run.trigger}.")
-                if any(not query.is_running for query in queries):
-                    break
-                ending.wait(LOOK_EVERY_S)
-        finally:
-            for query in queries:
-                query.end()
-        for query in queries:
-            query.wait()
-
-
-def _start(layer: Layer) -> Callable[[Run, Leases], LayerQuery]:
-    from spark_jobs.jobs.build_gold import start_gold
-    from spark_jobs.jobs.build_silver import start_silver
-    from spark_jobs.jobs.ingest_bronze import start_bronze
-
-    return {"bronze": start_bronze, "silver": start_silver, "gold": start_gold}[layer]
-
-
-def _has_source(run: Run, layer: Layer) -> bool:
-    return lake_table(run.settings, _source(run.pipeline, layer)) is not None
-
-
-def _source(pipeline: Pipeline, layer: Layer) -> TableId:
-    return {"bronze": FILES, "silver": pipeline.bronze_table, "gold": pipeline.silver_table}[layer]
 
 
 def _has_work(run: Run, layers: Sequence[Layer]) -> bool:

@@ -72,16 +72,16 @@ class Stack:
 
     def run(self, *layers: Layer, run_id: str = "") -> GateStopped | None:
         """Run layers (default all three) on the shared session; a stopped gate ends the run and is returned, as in the real job."""
-        from spark_jobs.jobs.run_layers import _source, _start
+        from spark_jobs.jobs.layer_start import source_of, start_layer
 
         assert self._spark is not None, "this stack has no session; use `job`"
         run = Run(self.settings, self.pipeline, run_id or self._next_run(), self.clock, small=self.small)
         run._session.append(self._spark)
         try:
             for layer in layers or LAYERS:
-                if lake_table(self.settings, _source(self.pipeline, layer)) is not None:
+                if lake_table(self.settings, source_of(self.pipeline, layer)) is not None:
                     with Leases(self.settings, self.pipeline.tables(layer), run.run_id) as leases:
-                        _start(layer)(run, leases).wait()
+                        start_layer(layer)(run, leases).wait()
         except GateStopped as stopped:
             return stopped
         finally:

@@ -14,7 +14,7 @@ PATIENCE_S = 180
 
 @pytest.mark.parametrize("trigger", ["every 1 second", "as fast as possible"])
 def test_a_running_job_takes_new_files_and_ends_between_batches(tmp_path, trigger):
-    stack = Stack(tmp_path, trigger=trigger, gates=False)
+    stack = Stack(tmp_path, trigger=trigger, gold_trigger="every 1 second", gates=False)
     stack.land_sample(lambda name: "T1145Z" in name)
     stack.discover()
     job = subprocess.Popen(

@@ -1,0 +1,47 @@
+"""The landing look of a continuous driver: what `discover` does for an hourly run, every few seconds inside the driver."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from spark_jobs.io.ledger import Discovered, discover
+from spark_jobs.jobs.ending import Ending
+from spark_jobs.jobs.run import Run
+
+
+class LandingLook(threading.Thread):
+    """Enters what is new in the landing folder into the ledger. The first look is made by `first_look`, and its faults are raised there."""
+
+    def __init__(self, run: Run, ending: Ending, every_s: float) -> None:
+        super().__init__(name=f"{run.pipeline.name}-landing", daemon=True)
+        self._run, self._ending, self._every_s = run, ending, every_s
+        self._said: set[str] = set()
+
+    def first_look(self) -> None:
+        self._look()
+
+    def run(self) -> None:
+        next_at = time.monotonic() + self._every_s
+        while not self._ending.wait(next_at - time.monotonic()):
+            next_at = max(next_at + self._every_s, time.monotonic())  # a look that took longer is not made up for
+            try:
+                self._look()
+            except Exception as fault:  # a folder that is away for a while, a ledger that many write: the next look is soon
+                self._say_once(
+                    f"The landing folder was not looked at: {str(fault).splitlines()[0] if str(fault) else type(fault).__name__}"
+                )
+
+    def _look(self) -> Discovered:
+        run = self._run
+        found = discover(run.settings, run.pipeline, run.run_id, run.clock())
+        for refused in found.refused:
+            self._say_once(f"{refused} may not be listed: permission denied. What lies there waits; grant this user read access to it.")
+        if found.new or found.readmitted:
+            run.say(f"Landed: {found.new} new files, {found.readmitted} to be read again.")
+        return found
+
+    def _say_once(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self._run.say(sentence)
