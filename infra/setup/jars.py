@@ -23,21 +23,25 @@ def wanted_jars(ivy_xml: Path = LIST) -> list[str]:
 
 
 def ensure_jars(state: Path, java: Java) -> None:
-    """Fetch what is missing and remove what is no longer listed; raises ConfigurationFault when the registry cannot be reached."""
-    folder = state / "jars"
-    wanted = set(wanted_jars())
+    """The Delta jars in `<state>/jars`; see `fetch_jars`."""
+    fetch_jars(LIST, "delta", state / "jars", state, java)
+
+
+def fetch_jars(ivy_xml: Path, profile: str, folder: Path, state: Path, java: Java) -> None:
+    """Fetch what is missing of a list and remove what is no longer in it; raises ConfigurationFault when the registry cannot be reached."""
+    wanted = set(wanted_jars(ivy_xml))
     present = {jar.name for jar in folder.glob("*.jar")}
     for stale in present - wanted:
         (folder / stale).unlink()
     if wanted <= present:
         return
-    print("Set-up: fetching the Delta jars …", file=sys.stderr)
+    print(f"Set-up: fetching the {profile.capitalize()} jars …", file=sys.stderr)
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise ConfigurationFault("pyspark is not installed in the environment; run the set-up again.")
     ivy = next((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
     command = [str(java.binary), f"-Divy.default.ivy.user.dir={state / 'ivy'}", "-jar", str(ivy), "-settings", str(SETTINGS)]
-    command += ["-ivy", str(LIST), "-confs", "delta", "-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
+    command += ["-ivy", str(ivy_xml), "-confs", profile, "-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
     fetched = subprocess.run(command, capture_output=True, text=True)
     missing = wanted - {jar.name for jar in folder.glob("*.jar")}
     if fetched.returncode or missing:
