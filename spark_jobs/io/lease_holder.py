@@ -44,7 +44,9 @@ class Holder:
         if self.host != socket.gethostname():
             return False
         try:
-            return abs(psutil.Process(self.pid).create_time() - self.process_started) > 1
+            process = psutil.Process(self.pid)
+            # One that has ended may stay in the list as long as its parent does not ask how.
+            return abs(process.create_time() - self.process_started) > 1 or process.status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return True
 
