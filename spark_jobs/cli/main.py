@@ -9,7 +9,24 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from spark_jobs.cli import audit, backfill, books, consumers, doctor, files, held, late, maintain, quarantine, query, report, status, where
+from spark_jobs.cli import (
+    alerts,
+    audit,
+    backfill,
+    books,
+    consumers,
+    doctor,
+    files,
+    held,
+    late,
+    maintain,
+    quarantine,
+    query,
+    report,
+    status,
+    stream,
+    where,
+)
 from spark_jobs.cli.terminal import complain
 from spark_jobs.spec.errors import AssayError
 
@@ -74,7 +91,9 @@ app.command("report")(report.report)
 app.command("query")(query.query)
 app.add_typer(backfill.app, name="backfill")
 app.add_typer(late.app, name="late")
+app.add_typer(stream.app, name="stream")
 app.command("audit")(audit.audit)
+app.add_typer(alerts.app, name="alerts")
 app.command("doctor")(doctor.doctor)
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ class AuditMismatch:
 
     @property
     def threshold(self) -> str:
-        return "one cell; over when a later audit of the table is equal"
+        return "one cell; over when `assay audit --full` finds the table equal"
 
     def signs(self, facts: Sequence[AuditResult], now: datetime) -> list[Sign]:
         return [Sign(self.name, one.table, "critical", one.sentence, one.at) for one in facts if not one.is_equal]
