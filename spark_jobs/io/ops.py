@@ -106,7 +106,8 @@ SCHEMAS: Mapping[TableId, pa.Schema] = {
     PROGRESS: _schema(
         pipeline=_S, table=_S, run_id=_S, batch_id=_S, mode=_S, input_rows=_I, input_rows_per_s=_F, processed_rows_per_s=_F,
         duration_ms=_I, phases=_S, batch_bytes=_I, batch_limit=_I, lag_files=_I, lag_bytes=_I, lag_minutes=_F, state_rows=_I,
-        state_bytes=_I, source_version=_I, target_version=_I, targets=_S, host=_S, pid=_I, started_at=_TIME, at=_TIME,
+        state_bytes=_I, source_version=_I, target_version=_I, targets=_S, newest_event_at=_TIME, host=_S, pid=_I,
+        started_at=_TIME, at=_TIME,
     ),
     QUERY_EVENTS: _schema(
         pipeline=_S, table=_S, run_id=_S, event=_S, mode=_S, error=_S, sentence=_S, host=_S, pid=_I, at=_TIME,

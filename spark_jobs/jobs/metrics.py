@@ -21,5 +21,18 @@ class Forwarder(Protocol):
 
 
 def forwarders(run: Run) -> list[Forwarder]:
-    """Those that the settings ask for."""
-    return []
+    """Those that the settings ask for. A page only for a run that lasts: between the seconds of short ones nobody would find it."""
+    settings, found = run.settings, list[Forwarder]()
+    if settings.kafka_servers:
+        from spark_jobs.io.metrics_topic import MetricsTopic
+
+        found.append(MetricsTopic(settings, run.say))
+    if settings.metrics_port and run.mode == "continuous":
+        from spark_jobs.io.metrics_page import MetricsPage
+
+        found.append(MetricsPage(settings.metrics_port, run.say))
+    if settings.metrics_file is not None and run.mode != "continuous":
+        from spark_jobs.io.metrics_page import MetricsFile
+
+        found.append(MetricsFile(settings.metrics_file))
+    return found

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.io.backlog import Backlog
 from spark_jobs.io.checkpoint import Checkpoint
+from spark_jobs.io.newest_event import newest_event
 from spark_jobs.io.progress_store import ProgressStore
 from spark_jobs.jobs.listener import Listener
 from spark_jobs.jobs.metrics import Forwarder, forwarders
@@ -148,15 +149,12 @@ class Progress:
         ending = False
         while not ending:
             items, ending = self._gather()
-            rows = []
+            rows: list[Row] = []
             for kind, watched, content in items:
                 with self._said_if_it_fails("The progress of a batch is not known"):
                     rows += self._turned(kind, watched, content)
-            if ending:
-                rows += [self._complete(row_of_books(row)) for row in self._booked.values()]
-                self._booked.clear()
-            for row in rows:
-                self._forward("progress", row)
+            while ending and self._booked:
+                rows.append(self._of_books())
             self._append(rows)
         for forwarder in self._forwarders:
             with self._said_if_it_fails(forwarder.complaint):
@@ -182,7 +180,7 @@ class Progress:
             self._forward(kind, content)
             if len(self._booked) <= MOST_BOOKED:
                 return []
-            return [self._complete(row_of_books(self._booked.popitem(last=False)[1]))]
+            return [self._of_books()]
         if watched is None:
             return []
         if kind != "progress":
@@ -198,7 +196,22 @@ class Progress:
         booked = [row for (_, batch), row in self._booked.items() if batch == batch_id and self._is_of(watched, row)]
         for row in booked:
             del self._booked[row["table"], batch_id]
-        return [self._complete(row_of_batch(watched, said, booked, self._run.clock()))]
+        return [self._finished(row_of_batch(watched, said, booked, self._run.clock()))]
+
+    def _of_books(self) -> Row:
+        """The oldest row of books whose batch no stream has told of."""
+        return self._finished(row_of_books(self._booked.popitem(last=False)[1]))
+
+    def _finished(self, row: Row) -> Row:
+        """The row complete, with the time of the newest event that its table shows now, and forwarded."""
+        shows = {"silver": row["target_version"], "gold": row["source_version"]}.get(row["table"].partition(".")[0])
+        newest = None
+        if shows is not None and shows >= 0:
+            with suppress(Exception):  # a version that is gone: the row is worth keeping without it
+                newest = newest_event(self._run.settings, self._run.pipeline, shows)
+        row = self._complete({**row, "newest_event_at": newest})
+        self._forward("progress", row)  # at once, so that a query's events stay in order
+        return row
 
     def _is_of(self, watched: Watched, booked: Row) -> bool:
         return bool(

@@ -37,6 +37,9 @@ def test_each_batch_leaves_one_row_with_what_its_books_and_the_landed_files_say(
     assert gold["input_rows"] == sum(row["input_rows"] for row in bronze)  # silver's rows: the query itself reads none of them
     assert set(json.loads(gold["targets"])) == {str(table) for table in stack.pipeline.gold_tables_of("hourly")}
     assert {"addBatch", "triggerExecution", "walCommit"} <= set(json.loads(gold["phases"]))
+    newest = max(row["event_time"] for row in stack.rows("silver.cloudtrail_events", ["event_time"]))
+    assert gold["newest_event_at"] == rows["silver.cloudtrail_events", "v1-00000000"]["newest_event_at"] == newest
+    assert all(row["newest_event_at"] is None for row in bronze)  # it is text as yet
     daily = [row for (table, _), row in rows.items() if table in map(str, stack.pipeline.gold_tables_of("daily"))]
     assert len(daily) == 2 and all(row["phases"] is None for row in daily)  # no stream ran them
 
