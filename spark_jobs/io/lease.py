@@ -113,6 +113,10 @@ class Lease:
         _, holder = self._latest()
         return holder if holder is not None and self._is_alive(holder) else None
 
+    def newest_epoch(self) -> int:
+        """How often the lease was taken; 0: never."""
+        return max(self._epochs(), default=0)
+
     def _is_alive(self, holder: Holder) -> bool:
         return not holder.released and not holder.is_gone() and time.time() - holder.renewed_at < self._ttl_s
 
@@ -132,6 +136,7 @@ class Lease:
         self._write()
 
     def say_until(self, until: float) -> None:
+        """Let the others see when this holder means to end (epoch seconds)."""
         self._me = replace(self._me, until=until)
         self.renew()
 
@@ -154,8 +159,7 @@ class Lease:
         self._fs.invalidate_cache(self._folder)
         if not self._fs.exists(self._folder):
             return []
-        names = (str(path).rsplit("/", 1)[-1] for path in self._fs.ls(self._folder, detail=False))
-        return [int(name) for name in names if name.isdigit()]
+        return [int(name) for path in self._fs.ls(self._folder, detail=False) if (name := str(path).rsplit("/", 1)[-1]).isdigit()]
 
     def _latest(self) -> tuple[int, Holder | None]:
         epoch = max(self._epochs(), default=0)
@@ -223,7 +227,6 @@ class Leases:
             lease.check()
 
     def say_until(self, until: float) -> None:
-        """Let the others see when this holder means to end (epoch seconds)."""
         for lease in self._leases:
             lease.say_until(until)
 

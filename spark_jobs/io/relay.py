@@ -34,6 +34,12 @@ def driver_of(settings: Settings, pipeline: Pipeline) -> Holder | None:
     return Lease(settings, pipeline.relay, "").holder()
 
 
+def driver_and_epoch(settings: Settings, pipeline: Pipeline) -> tuple[int, Holder | None]:
+    """The newest epoch of the relay (0: there never was a driver), and the driver that is alive."""
+    lease = Lease(settings, pipeline.relay, "")
+    return lease.newest_epoch(), lease.holder()
+
+
 def successors(settings: Settings, pipeline: Pipeline) -> list[str]:
     """The owners of the drivers that wait to be the next."""
     return [mark.owner for mark in Lease(settings, pipeline.relay, "").marks()]

@@ -49,7 +49,7 @@ def refuse_crash_loop(run: Run) -> None:
         return holder is not None and (holder.host, holder.pid) == (event["host"], event["pid"])
 
     failed = failures_in_a_row(newest_events(run.settings, run.pipeline, limit=4 * MOST_FAILURES, table=""), is_alive)
-    if len(failed) < MOST_FAILURES or _came_through(run, failed[MOST_FAILURES - 1]["at"]):
+    if len(failed) < MOST_FAILURES or came_through(run, failed[MOST_FAILURES - 1]["at"]):
         return
     causes = [str(event["error"]) for event in failed if event["error"]]
     raise crash_loop(run, len(failed), failed[-1]["at"], causes[0] if causes else "it was killed, without a word")
@@ -67,7 +67,7 @@ def crash_loop(run: Run, failures: int, since: datetime, cause: str) -> CrashLoo
     return CrashLoop(sentence)
 
 
-def _came_through(run: Run, since: datetime) -> bool:
+def came_through(run: Run, since: datetime) -> bool:
     """True when a batch of any table was finished after this instant."""
     rows = run.ops.read(BOOKS, ["finished_at"], pc.field("finished_at") > since, equal={"pipeline": run.pipeline.name})
     return bool(rows.num_rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import pyarrow.compute as pc
@@ -13,7 +13,7 @@ from spark_jobs.io.ops import Ops
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import Settings
-from spark_jobs.spec.tables import QUERY_EVENTS
+from spark_jobs.spec.tables import BOOKS, QUERY_EVENTS
 
 Event = Literal["started", "terminated", "stepped_aside", "resumed", "handed_over", "restarted", "waiting", "crash_loop"]
 LONGEST_ERROR = 2000  # characters: a Java trace is of no use in a table
@@ -43,3 +43,12 @@ def newest_events(
     equal: dict[str, object] = {"pipeline": pipeline.name} | ({} if table is None else {"table": table})
     rows = Ops(settings).read(QUERY_EVENTS, filter=None if since is None else pc.field("at") >= since, equal=equal)
     return list(reversed(rows.sort_by("at").to_pylist()))[:limit]
+
+
+def newest_batches(settings: Settings, pipeline: Pipeline) -> list[dict[str, Any]]:
+    """The newest batch of each table of the last two days, as its books say, in data order."""
+    columns = ["table", "batch_id", "run_id", "equation", "finished_at"]
+    lately = pc.field("finished_at") >= datetime.now(UTC) - timedelta(days=2)
+    rows = Ops(settings).read(BOOKS, columns, lately, equal={"pipeline": pipeline.name}).sort_by("finished_at").to_pylist()
+    newest = {row["table"]: row for row in rows}
+    return [newest[str(table)] for table in pipeline.all_tables if str(table) in newest]

@@ -24,7 +24,11 @@ def run_layers(run: Run, layers: Sequence[Layer] = LAYERS) -> dict[str, Any]:
     if not run.trigger.ends:
         from spark_jobs.jobs.stream import run_stream
 
-        return run_stream(run, layers)
+        try:
+            return run_stream(run, layers)
+        finally:
+            if run.has_session:
+                run.spark.stop()
     if sentence := run_continuously(run.settings, run.pipeline):
         run.say(sentence)
         return {"layers": [], "stopped": None, "sentence": sentence}

@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.lease_holder import CONTINUOUS
-from spark_jobs.io.relay import end_request, successors
+from spark_jobs.io.relay import driver_of, end_request, successors
 from spark_jobs.jobs.crash_loop import refuse_crash_loop
 from spark_jobs.jobs.ending import Ended, Ending
 from spark_jobs.jobs.landing_look import LandingLook
@@ -38,7 +39,7 @@ def run_stream(run: Run, layers: Sequence[Layer] = LAYERS, lifetime_s: float | N
     `stopped` (the sentence of a gate that stopped a layer), `sentence`.
     """
     if run.trigger.ends:
-        run = Run(run.settings.model_copy(update={"trigger": run.pipeline.stream_trigger}), run.pipeline, run.run_id, run.clock)
+        run = replace(run, settings=run.settings.model_copy(update={"trigger": run.pipeline.stream_trigger}))
     ending = Ending(run.settings.lifetime_min * 60 if lifetime_s is None else lifetime_s)
     ending.on_signals()
     refuse_crash_loop(run)
@@ -56,13 +57,14 @@ def run_stream(run: Run, layers: Sequence[Layer] = LAYERS, lifetime_s: float | N
     finally:
         done = [one.layer for one in streamed if one.has_run]
         record_cost(run, "continuous", done)
-        run.spark.stop()
     stopped = " ".join(one.stopped for one in streamed if one.stopped) or None
     return {"layers": done, "stopped": stopped, "ended": ending.why, "sentence": ending.sentence}
 
 
 def _run_in_relay(run: Run, layers: Sequence[Layer], ending: Ending, streamed: list[StreamedLayer]) -> None:
-    def waits(sentence: str) -> None:
+    def waits(_: str) -> None:
+        holder = driver_of(run.settings, run.pipeline)
+        sentence = f"{run.pipeline.name} is run continuously by {holder}; this driver is ready to be the next."
         run.say(sentence)
         record_event(run, "waiting", sentence=sentence)
 
@@ -128,7 +130,11 @@ def trigger_of(run: Run, layer: Layer) -> str:
 
 def _work(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     """Bronze, silver and gold, continuously, for a bounded time."""
-    return run_stream(run, lifetime_s=options.lifetime_min * 60 if options.lifetime_min is not None else None)
+    try:
+        return run_stream(run, lifetime_s=options.lifetime_min * 60 if options.lifetime_min is not None else None)
+    finally:
+        if run.has_session:
+            run.spark.stop()
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
