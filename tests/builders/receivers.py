@@ -42,7 +42,7 @@ def mail_server(mailbox: Mailbox, *, port: int = 0, password: str = "", **how: A
     """Its port. With a password it takes mail only from user `assay` with it."""
 
     def check(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
-        return AuthResult(success=(data.login, data.password) == (b"assay", password.encode()), handled=True)
+        return AuthResult(success=(data.login, data.password) == (b"assay", password.encode()), handled=False)
 
     if password:
         how |= {"authenticator": check, "auth_required": True, "auth_require_tls": "tls_context" in how}
