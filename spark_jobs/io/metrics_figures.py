@@ -36,7 +36,7 @@ GAUGES: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float | None]], ...]
 COUNTERS = {
     "assay_batches_total": ("Batches that ended.", LABELS),
     "assay_rows_total": ("Rows that batches read.", LABELS),
-    "assay_query_starts_total": ("Starts of the query; one more than its restarts.", LABELS),
+    "assay_query_starts_total": ("Starts of the query, also after it has stood aside for another writer.", LABELS),
     "assay_query_failures_total": ("Ends of the query by an error.", LABELS),
     "assay_gate_outcomes_total": ("Batches by what their gate said.", (*LABELS, "outcome")),
 }

@@ -12,11 +12,14 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_jobs.io.backlog import Amount, Backlog
 from spark_jobs.io.checkpoint import Checkpoint
 from spark_jobs.io.delta_log import START, Position
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
 
 Row = dict[str, Any]
 
@@ -31,6 +34,7 @@ class Watched:
     query_run: str = ""
     began: datetime | None = None
     heard: int = -1  # the newest batch that Spark told of
+    query: StreamingQuery | None = None
     limits: dict[int, int | None] = field(default_factory=dict)  # the bound that was in force, by batch
 
 
@@ -84,6 +88,19 @@ def row_of_books(booked: Row) -> Row:
         "targets": json.dumps({booked["table"]: booked["target_version"]}),
         "started_at": booked["started_at"],
         "at": booked["finished_at"],
+    }
+
+
+AT_REST: Row = {"message": "", "is_data_available": False, "is_trigger_active": False}
+
+
+def state_of(query: StreamingQuery) -> Row:
+    """What the query is doing now, as Spark says it."""
+    status = query.status
+    return {
+        "message": str(status["message"]),
+        "is_data_available": bool(status["isDataAvailable"]),
+        "is_trigger_active": bool(status["isTriggerActive"]),
     }
 
 

@@ -57,6 +57,7 @@ class LayerQuery:
             .foreachBatch(guarded)
             .start()
         )
+        self._progress.running(self.query)
 
     @property
     def is_running(self) -> bool:

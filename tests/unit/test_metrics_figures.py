@@ -10,6 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spark_jobs.io.metrics_figures import COUNTERS, GAUGES, OTHERS
 from spark_jobs.io.metrics_page import MetricsFile, MetricsPage
+from spark_jobs.jobs.metrics import forwarders
+from spark_jobs.jobs.run import Run
+from spark_jobs.spec.pipeline import load_pipeline
+from spark_jobs.spec.settings import load_settings
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SILVER = {
@@ -77,16 +81,19 @@ def test_short_jobs_go_on_from_the_file_and_leave_each_others_series(tmp_path):
     assert [path.name for path in place.parent.glob("*.prom")] == ["assay.prom"]
 
 
-def _scraped(port):
+def _page(port):
     for _ in range(600):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
-                samples = list(_samples(page.read().decode()))
-            break
+                return _samples(page.read().decode())
         except OSError:
             threading.Event().wait(0.1)
+    raise AssertionError("the page did not come up")
+
+
+def _scraped(port):
     found = {}
-    for one in samples:
+    for one in _page(port):
         more = [value for name, value in one.labels.items() if name not in ("pipeline", "table")]
         found[one.name + (f"{{{more[0]}}}" if more else "")] = one.value
     return found
@@ -94,3 +101,22 @@ def _scraped(port):
 
 def _samples(text):
     return [one for family in text_string_to_metric_families(text) for one in family.samples]
+
+
+def test_runs_of_one_process_share_a_page_until_the_last_is_closed():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = load_settings(metrics_port=port, trigger="every 1 second")
+    runs = [Run(settings, load_pipeline("cloudtrail"), "r") for _ in range(3)]  # of the three layers
+    pages = [forwarders(run)[0] for run in runs]
+    pages[0].send("progress", SILVER)
+    pages[1].send("progress", {**SILVER, "table": "gold.cloudtrail"})
+    pages[0].close()
+    pages[1].close()
+    seen = {one.labels["table"] for one in _page(port) if one.name == "assay_rows_total"}
+    assert seen == {"silver.cloudtrail_events", "gold.cloudtrail"}
+    pages[2].close()
+    with socket.socket() as closed:
+        assert closed.connect_ex(("127.0.0.1", port)) != 0
+    assert forwarders(Run(load_settings(metrics_port=port), load_pipeline("cloudtrail"), "r")) == []  # a short run serves no page
