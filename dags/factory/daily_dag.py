@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, task
 
+from dags.factory.deadline import deadlines
 from dags.factory.frame import pipeline_dag
 from dags.factory.held_dag import ask_decisions_task
 from dags.factory.pages import daily_page
@@ -28,6 +30,7 @@ def daily_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
         kind="daily",
         page=daily_page(pipeline),
         schedule=CronDataIntervalTimetable(pipeline.daily_cron, timezone="UTC"),
+        deadline=deadlines(pipeline, pipeline.gold_tables_of("daily"), timedelta(days=1)),
     ) as dag:
         gold = _spark(
             pipeline,

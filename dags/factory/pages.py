@@ -117,3 +117,20 @@ After a parser or a rule was mended: reads quarantined records again and says ho
 or dismissed is read again only when its rule or group is named. `assay quarantine replay` does the same on the command line.
 Owner: **{pipeline.owner}**.
 """
+
+
+def watch_page(pipeline: Pipeline) -> str:
+    """Markdown: the alert rules with their thresholds, and who is told how."""
+    rules = "\n".join(f"| `{rule.name}` | {rule.threshold} |" for rule in pipeline.alerts)
+    return f"""### {pipeline.title}: what must be told
+
+Looks every five minutes, and after each run, failure and missed deadline at once, whether one of these rules fires or is over, and tells
+it once by mail (`ASSAY_SMTP_HOST`, `ASSAY_ALERT_TO`) and webhook (`ASSAY_ALERT_WEBHOOK`). All that changed at one look is one message.
+
+| rule | fires on |
+|---|---|
+{rules}
+
+`assay alerts` shows what fires now, `assay alerts test` sends a test message, `assay alerts silence` keeps one quiet for a while. What to
+do about each: `infra/runbook/alerts.md`. Red means that a look could not be made at all. Owner: **{pipeline.owner}**.
+"""

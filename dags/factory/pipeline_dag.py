@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
+from dags.factory.deadline import deadlines
 from dags.factory.frame import pipeline_dag
 from dags.factory.held_dag import ask_decisions_task
 from dags.factory.pages import dag_page
@@ -28,6 +30,9 @@ def hourly_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
         page=dag_page(pipeline, settings),
         # A bare cron text would have an interval of zero length.
         schedule=CronDataIntervalTimetable(pipeline.hourly_cron, timezone="UTC"),
+        deadline=deadlines(
+            pipeline, [*pipeline.tables("bronze"), *pipeline.tables("silver"), *pipeline.tables("gold")], timedelta(hours=1)
+        ),
         params={
             "sweep": Param(False, type="boolean", title="Sweep", description="List the whole landing folder, not its newest dates only.")
         },

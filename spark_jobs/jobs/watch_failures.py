@@ -19,14 +19,16 @@ from spark_jobs.spec.tables import PROGRESS, QUERY_EVENTS
 Row = dict[str, Any]
 FAILURES = "failures.jsonl"
 NEWEST_BYTES = 1_000_000  # some thousand records; what failed before that has long been told
+DRIVER_KILLED = "Killed"
 WITH_ITS_DRIVER = timedelta(minutes=2)  # a query that fails takes its driver with it: one failure
 
 
 def query_marks(settings: Settings, pipeline: Pipeline, *, since: datetime, books: Callable[[], Sequence[Row]]) -> list[Mark]:
     """Failures of queries and drivers, their restarts, and batches that were done after them."""
     ops = Ops(settings)
-    columns = ["table", "run_id", "event", "error", "sentence", "at"]
+    columns = ["table", "run_id", "event", "error", "sentence", "host", "pid", "at"]
     events = ops.read(QUERY_EVENTS, columns, equal={"pipeline": pipeline.name}, since={"at": since}).sort_by("at").to_pylist()
+    events = _with_silent_ends(events)
     failed = [row for row in events if row["event"] == "crash_loop" or (row["event"] == "terminated" and row["error"])]
     if not failed:
         return []
@@ -49,6 +51,26 @@ def query_marks(settings: Settings, pipeline: Pipeline, *, since: datetime, book
     return marks + [Mark(subject, "well", at) for table, at in done for subject in subjects if _is_work_of(pipeline, table, subject)]
 
 
+def _with_silent_ends(events: Sequence[Row]) -> list[Row]:
+    """The events, and an end for each driver that another one followed before it had said that it ended: it was killed."""
+    found: list[Row] = []
+    alive: Row | None = None
+    for row in events:
+        if not row["table"] and row["event"] == "started":
+            if alive is not None and _process(alive) != _process(row):
+                error = f"{DRIVER_KILLED}: it ended without a word (killed, or its machine went down)."
+                found.append(alive | {"event": "terminated", "error": error, "at": row["at"] - timedelta(milliseconds=1)})
+            alive = row
+        elif not row["table"] and row["event"] == "terminated" and alive is not None and _process(alive) == _process(row):
+            alive = None
+        found.append(row)
+    return found
+
+
+def _process(row: Row) -> tuple[object, ...]:
+    return row["run_id"], row["host"], row["pid"]
+
+
 def _is_same_failure(driver: Row, query: Row) -> bool:
     return bool(driver["run_id"] == query["run_id"] and abs(driver["at"] - query["at"]) < WITH_ITS_DRIVER)
 
@@ -64,7 +86,7 @@ def _said(row: Row) -> str:
     """Our own sentences as they are; of what another program says, the values masked."""
     error = str(row["error"] or "")
     kind, _, text = error.partition(": ")
-    if isinstance(getattr(errors, kind, None), type):
+    if kind == DRIVER_KILLED or isinstance(getattr(errors, kind, None), type):
         return text
     return str(row["sentence"] or "") if row["event"] == "crash_loop" and row["sentence"] else masked(error or str(row["sentence"] or ""))
 

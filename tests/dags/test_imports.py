@@ -49,4 +49,5 @@ def test_the_dags_are_those_that_the_readme_names():
         "cloudtrail_held",
         "cloudtrail_hourly",
         "cloudtrail_quarantine_replay",
+        "cloudtrail_watch",
     ]
