@@ -16,7 +16,8 @@ from spark_jobs.io.checkpoint_files import CheckpointFiles
 from spark_jobs.io.delta_log import START, Position, RestoredToUnknown, versions_in_force
 from spark_jobs.io.generation import GENERATION_FILE, TIDIED_FILE, Generation, record_engine, recorded_engine, write_whole
 from spark_jobs.io.lake import lake_table, storage
-from spark_jobs.spec.errors import CheckpointDamaged
+from spark_jobs.io.source_log import faults_of_source
+from spark_jobs.spec.errors import AssayError, CheckpointDamaged
 from spark_jobs.spec.settings import Settings
 from spark_jobs.spec.tables import TableId
 
@@ -29,10 +30,13 @@ class Checkpoint:
     Each check yields what it finds (`faults`, `faults_against`): a start raises the first, `assay doctor` shows them all.
     """
 
-    def __init__(self, settings: Settings, table: TableId, source: TableId, *, writes: tuple[TableId, ...] = ()) -> None:
-        """`writes`: the tables whose existence proves that the query once ran (default: the table and its side tables)."""
+    def __init__(
+        self, settings: Settings, table: TableId, source: TableId, *, writes: tuple[TableId, ...] = (), reads_changes: bool = False
+    ) -> None:
+        """`writes`: the tables whose existence proves that the query once ran (default: the table and its side tables).
+        `reads_changes`: rows of the source that are changed in place do not stop it."""
         self._settings = settings
-        self._table, self._source = table, source
+        self._table, self._source, self._reads_changes = table, source, reads_changes
         self._writes = writes or (table, table.side("quarantine"), table.side("held"))
         self._fs, self._folder = storage(settings.checkpoint(table))
         self._name = max(self._generations(), key=lambda name: int(name[1:]), default="v1")
@@ -96,7 +100,7 @@ class Checkpoint:
         except (ValueError, TypeError) as fault:
             raise CheckpointDamaged(f"{self._files.location_of(GENERATION_FILE)} is not readable ({fault}). {self._mend}") from None
 
-    def faults(self) -> Iterator[CheckpointDamaged]:
+    def faults(self) -> Iterator[AssayError]:
         """Whatever makes this checkpoint not whole, or not this query's."""
         source = lake_table(self._settings, self._source)
         source_id = "" if source is None else str(source.metadata().id)
@@ -120,7 +124,10 @@ class Checkpoint:
                 f"now {source_id or 'missing'}): the source was replaced. {self._mend}"
             )
             return
-        yield from self._files.faults(self._source, source_id)
+        faults = list(self._files.faults(self._source, source_id))
+        yield from faults
+        if source is not None and not faults:
+            yield from faults_of_source(self._settings, self._files, self._source, self._mend, reads_changes=self._reads_changes)
 
     def faults_against(self, transaction: int | None) -> Iterator[CheckpointDamaged]:
         """Where the checkpoint and the table disagree. `transaction`: the newest of this generation that the table's log has."""

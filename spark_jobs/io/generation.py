@@ -16,14 +16,15 @@ GENERATION_FILE = "assay.json"
 TIDIED_FILE = "tidied.json"  # beside it: what the generation before had left was taken out
 ENGINE_FILE = "engine.json"  # beside it: which Spark and Delta have started the query last
 NOTHING_TAKEN = -1
+BASE = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
     """What a checkpoint belongs to; written into it before the query's first start.
 
-    The last four say where one begins that was positioned from the tables (`assay doctor --rebuild`). Its batch 0 then stands for all that
-    was consumed before, and is in no table.
+    The last four say where one begins that was positioned from the tables (`assay doctor --rebuild`). Its batches 0 and 1 then stand for
+    all that was consumed before, and are in no table. (Two, since Spark starts from where the last batch but one has ended.)
     """
 
     name: str  # v1, v2, …
@@ -40,7 +41,7 @@ class Generation:
     @property
     def base(self) -> int:
         """The number of the last batch that counts as committed before the first one of this generation."""
-        return 0 if self.is_positioned else -1
+        return BASE if self.is_positioned else -1
 
     @classmethod
     def read(cls, text: bytes) -> Generation:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from spark_jobs.io.checkpoint import Checkpoint
 from spark_jobs.io.delta_log import Position
-from spark_jobs.io.generation import GENERATION_FILE, Generation
+from spark_jobs.io.generation import BASE, GENERATION_FILE, Generation
 from spark_jobs.io.lake import lake_table, storage
 from spark_jobs.io.taken import Begin
 from spark_jobs.spec.settings import Settings
@@ -36,11 +36,12 @@ def make_generation(
     files = {
         GENERATION_FILE: made.text(),
         "metadata": json.dumps({"id": str(uuid.uuid4())}).encode(),
-        "offsets/0": offsets_file(source_id, begin.position, at).encode(),
-        "commits/0": _COMMIT.encode(),
     }
+    for number in range(BASE + 1):
+        files[f"offsets/{number}"] = offsets_file(source_id, begin.position, at).encode()
+        files[f"commits/{number}"] = _COMMIT.encode()
     if begun:
-        files["offsets/1"] = begun.encode()
+        files[f"offsets/{BASE + 1}"] = begun.encode()
     for path, content in files.items():
         fs.makedirs(f"{making}/{path}".rsplit("/", 1)[0], exist_ok=True)
         fs.pipe_file(f"{making}/{path}", content)

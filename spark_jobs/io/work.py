@@ -27,6 +27,7 @@ class PendingFiles:
     bytes: int = 0
     largest_chunk_files: int = 0
     largest_chunk_bytes: int = 0
+    chunks: int = 0  # ledger files
 
 
 def bronze_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
@@ -38,21 +39,22 @@ def silver_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
 
 
 def gold_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
-    return Checkpoint(settings, pipeline.gold_stream, pipeline.silver_table, writes=pipeline.gold_tables_of("hourly"))
+    return Checkpoint(settings, pipeline.gold_stream, pipeline.silver_table, writes=pipeline.gold_tables_of("hourly"), reads_changes=True)
 
 
 def pending_files(settings: Settings, pipeline: Pipeline, up_to: int | None = None) -> PendingFiles:
     """What the ledger lists for this pipeline beyond the bronze checkpoint; `up_to`: at that version of the ledger."""
     fs, root = storage(settings.location(FILES))
-    files = size = most_files = most_bytes = 0
+    files = size = most_files = most_bytes = chunks = 0
     for added in added_files(settings, FILES, bronze_checkpoint(settings, pipeline).position(), up_to):
         with fs.open(f"{root}/{added.path}", "rb") as file:
             rows = pq.read_table(file, columns=["pipeline", "state", "size"])
         mine = rows.filter((pc.field("pipeline") == pipeline.name) & (pc.field("state") == "listed"))
         chunk_bytes = pc.sum(mine["size"]).as_py() or 0
         files, size = files + mine.num_rows, size + chunk_bytes
+        chunks += 1
         most_files, most_bytes = max(most_files, mine.num_rows), max(most_bytes, chunk_bytes)
-    return PendingFiles(files, size, most_files, most_bytes)
+    return PendingFiles(files, size, most_files, most_bytes, chunks)
 
 
 def is_small(settings: Settings, pipeline: Pipeline) -> bool:

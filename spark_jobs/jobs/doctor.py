@@ -5,7 +5,7 @@ Each check is the start's own (`Checkpoint.faults`, `gold_fault`): a start raise
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from spark_jobs.io.work import bronze_checkpoint, gold_checkpoint, silver_checkp
 from spark_jobs.jobs.gold_standing import gold_fault
 from spark_jobs.jobs.replay_commit import open_replay
 from spark_jobs.jobs.run import Run
-from spark_jobs.spec.errors import CheckpointDamaged
+from spark_jobs.spec.errors import AssayError, CheckpointDamaged
 from spark_jobs.spec.tables import TableId
 
 SHUFFLE, PROVIDER = "spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass"
@@ -81,7 +81,7 @@ def diagnose(run: Run) -> list[Verdict]:
 def _stream(run: Run, checkpoint: Checkpoint) -> Verdict:
     table = checkpoint.table
     found = Verdict(run.pipeline.name, str(table), checkpoint.location)
-    faults = list(checkpoint.faults())
+    faults: list[AssayError] = list(checkpoint.faults())
     known = None if faults and not _is_readable(checkpoint) else checkpoint.known()
     if known is not None:
         transaction = last_transaction(run.settings, table, f"{table}/{known.name}/{known.nonce}")
@@ -209,7 +209,7 @@ def _has_begun(checkpoint: Checkpoint) -> bool:
     return bool(checkpoint.files.numbers("commits"))
 
 
-def _once(faults: list[CheckpointDamaged]) -> list[str]:
+def _once(faults: Sequence[AssayError]) -> list[str]:
     return list(dict.fromkeys(map(str, faults)))
 
 

@@ -6,11 +6,13 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from spark_jobs.io.checkpoint import Checkpoint
+from spark_jobs.io.source_log import changed_in_place
 from spark_jobs.jobs.run import Run
-from spark_jobs.spec.errors import LeaseLost, SourceChanged
+from spark_jobs.spec.errors import LeaseLost
 from spark_jobs.spec.tables import TableId
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ class LayerQuery:
                     raise _EndAsked
                 self._progress.batch_begins(str(table), number)
                 try:
-                    process(batch, number)
+                    with run.pace.timed() if run.pace else nullcontext():
+                        process(batch, number)
                 except BaseException as fault:
                     self._fault = fault
                     raise
@@ -84,11 +87,7 @@ class LayerQuery:
             if self._is_ending:
                 return
             if changed := _CHANGED_IN_PLACE.search(str(ended)):
-                raise SourceChanged(
-                    f"{self._table} cannot go on: rows of its source {self._source} were changed in place by {changed['operation']} in the "
-                    f"source's version {changed['version']}, after they were read. Nothing was written by this batch. If that is the "
-                    f"source's last commit, remove its file from the source's _delta_log; else restore the lake from a backup."
-                ) from None
+                raise changed_in_place(str(self._table), self._source, changed["operation"], int(changed["version"])) from None
             if "CONCURRENT_STREAM_LOG_UPDATE" in str(ended):
                 raise LeaseLost(
                     f"{self._table}: another run has gone on with the same checkpoint while this one was away. This run stops; nothing was "

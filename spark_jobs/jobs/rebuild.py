@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from spark_jobs.io.checkpoint import STREAM_BATCH, Checkpoint
 from spark_jobs.io.delta_log import Position, RestoredToUnknown
+from spark_jobs.io.generation import BASE
 from spark_jobs.io.lake import lake_table, storage
 from spark_jobs.io.last_batch import LastBatch, last_batch
 from spark_jobs.io.lease import Leases
@@ -91,9 +92,10 @@ def _rebuild_stream(run: Run, leases: Leases, layer: Layer, old: Checkpoint) -> 
             f"Restore its _delta_log from a backup. Nothing was changed."
         ) from None
     name = _next_name(old, {last.batch_id, *left})
+    first = f"{name}-{BASE + 1:08d}"
     keeps_bounds = bool(offsets) and begin.taken_until < 0 and begin.position == _position(old)
     done = Rebuilt(table, f"{settings.checkpoint(table)}/{name}")
-    successors = {void: f"{name}-00000001" if void == begun and keeps_bounds else "" for void in voids}
+    successors = {void: first if void == begun and keeps_bounds else "" for void in voids}
     done.said += hand_over_decisions(run, (table,), successors)
     leases.check()
     if last.note and not run.ops.read(BOOKS, ["batch_id"], equal={"table": str(table), "batch_id": last.batch_id}).num_rows:
@@ -120,11 +122,12 @@ def _rebuild_gold(run: Run, leases: Leases) -> Rebuilt:
     behind = min(-1 if version is None else version for version in named)
     books = run.ops.read(BOOKS, ["table", "batch_id"], pc.field("table").isin(list(map(str, hourly)))).to_pylist()
     name = _next_name(old, {row["batch_id"] for row in books})
+    first = f"{name}-{BASE + 1:08d}"
     begun, offsets = _begun_batch(old, None, _id(run, old.source))
     for table in hourly:
         complete_books(run, table)
     if begun:
-        done.said += hand_over_decisions(run, hourly, {begun: f"{name}-00000001" if offsets else ""})
+        done.said += hand_over_decisions(run, hourly, {begun: first if offsets else ""})
     leases.check()
     begin = Begin(Position(behind + 1, -1))
     make_generation(settings, old, begin, name=name, follows="", voids=[], begun=offsets, at=run.clock())
