@@ -35,7 +35,7 @@ class AirflowApi:
 
     def runs(self, dag_id: str = "~") -> list[dict[str, Any]]:
         """The newest runs first, of one DAG or of all: dag_id, dag_run_id, state, run_type, start_date, end_date …"""
-        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=20") or {}
+        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=100") or {}
         return list(answer.get("dag_runs", []))
 
     def trigger(self, dag_id: str, **form: Any) -> str:
