@@ -20,14 +20,16 @@ from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import load_settings
 from spark_jobs.spec.tables import TableId
 
+SHORTEST = timedelta(minutes=15)  # no deadline that a healthy run on a busy machine would miss
+
 _log = logging.getLogger(__name__)
 
 
 def deadlines(pipeline: Pipeline, tables: Sequence[TableId], every: timedelta) -> list[DeadlineAlert]:
     """A deadline for each freshness target among the tables that a DAG brings up every so often.
 
-    What lands just after a run has begun waits for the next one, so of the target the run itself has what is left after that wait; a
-    quarter of the target at least, where runs are further apart than the target.
+    What lands just after a run has begun waits for the next one, so of the target the run itself has what is left after that wait; where
+    runs are about as far apart as the target, a quarter of it.
     """
     targets: dict[timedelta, list[str]] = defaultdict(list)
     for table in tables:
@@ -36,7 +38,7 @@ def deadlines(pipeline: Pipeline, tables: Sequence[TableId], every: timedelta) -
         DeadlineAlert(
             name=f"fresh within {words(target)}",
             reference=DeadlineReference.DAGRUN_QUEUED_AT,
-            interval=max(target - every, target / 4),
+            interval=target - every if target - every >= SHORTEST else target / 4,
             callback=AsyncCallback(tell_deadline, kwargs={"pipeline": pipeline.name, "tables": names, "target": words(target)}),
         )
         for target, names in sorted(targets.items())

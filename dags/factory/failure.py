@@ -53,7 +53,7 @@ class SayFailure:
     def of_green_run(self, context: Any) -> None:
         """The run has succeeded: what failed in its DAG before is over."""
         run = context["dag_run"]
-        newest = [record for record in self._newest() if record["dag_id"] == str(run.dag_id)]
+        newest = [record for record in self._newest() if record.get("dag_id") == str(run.dag_id)]
         ends = next((record for record in reversed(newest) if record["task_id"] is None and record.get("kind") == "succeeded"), None)
         if any(record.get("kind", "failed") != "succeeded" for record in (newest[newest.index(ends) :] if ends else newest)):
             self.record(str(run.dag_id), str(run.run_id), None, "succeeded", f"Run {run.run_id} of {run.dag_id} succeeded.")
@@ -64,7 +64,7 @@ class SayFailure:
 
     def records(self, run_id: str) -> list[dict[str, Any]]:
         """What was recorded for one run, oldest first."""
-        return [record for record in self._newest() if record["run_id"] == run_id]
+        return [record for record in self._newest() if record.get("run_id") == run_id]
 
     def record(self, dag_id: str, run_id: str, task_id: str | None, kind: Kind, sentence: str) -> None:
         """Add one line; one write, so that lines of many processes never mix."""
