@@ -37,6 +37,9 @@ test: check ## Run the whole test suite (at most 30 minutes on 2 cores)
 certify: setup ## Run the long proofs: many orders, many kills
 	@$(bin)/python -m pytest -m certify
 
+soak: setup ## Forty minutes of a continuous run under kills, freezes and damage (MINUTES=5, SEED=7, UNDER=up)
+	@$(bin)/python -m tests.soak --minutes $(or $(MINUTES),40) --under $(or $(UNDER),stream) $(if $(SEED),--seed $(SEED))
+
 bench: setup ## Print CPU and wall time on a seeded reference set, beside plain Spark and chdb
 	@PATH="$$PATH:$(state)/bootstrap/bin" UV_PROJECT_ENVIRONMENT="$(state)/venv" uv sync --frozen --quiet --inexact --group bench
 	@$(bin)/python -m tests.bench
@@ -44,4 +47,4 @@ bench: setup ## Print CPU and wall time on a seeded reference set, beside plain 
 clean: ## Remove the lake, the landing folder, the reports and Airflow's state; the installed environment stays
 	@rm -rf "$(state)"/{lake,landing,reports,airflow,failures.jsonl}
 
-.PHONY: help setup run up status check test certify bench clean
+.PHONY: help setup run up status check test certify soak bench clean

@@ -33,6 +33,10 @@ class AirflowApi:
         """The DAG as Airflow knows it; None until the DAG processor has read its file."""
         return self._ask("GET", f"/dags/{dag_id}", missing_is_none=True)
 
+    def switch(self, dag_id: str, *, on: bool) -> None:
+        """Unpause or pause a DAG, as its switch on the page does."""
+        self._ask("PATCH", f"/dags/{dag_id}?update_mask=is_paused", {"is_paused": not on})
+
     def runs(self, dag_id: str = "~") -> list[dict[str, Any]]:
         """The newest runs first, of one DAG or of all: dag_id, dag_run_id, state, run_type, start_date, end_date …"""
         answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=100") or {}

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,13 @@ READING_S = 15  # how long a person reads a question at least
 class Up:
     """A running `make up` with a state folder of its own."""
 
-    def __init__(self, home: Path, landing: Path | None = None) -> None:
+    def __init__(self, home: Path, landing: Path | None = None, more: Mapping[str, str] | None = None) -> None:
         self.home = home
+        self.more = dict(more or {})  # settings of its own
         self.landing = landing  # None: the shipped sample lands in the state folder
         for part in ("jars", "java"):
-            (home / part).symlink_to(PROJECT / ".assay" / part)
+            if not (home / part).exists():
+                (home / part).symlink_to(PROJECT / ".assay" / part)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -48,6 +50,7 @@ class Up:
     def start(self):
         own = {"ASSAY_HOME": str(self.home), "ASSAY_PORT": str(self.port), "PYTHONUNBUFFERED": "1"}
         own |= {"ASSAY_LANDING": str(self.landing)} if self.landing else {}
+        own = {**self.more, **own}
         env = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "AIRFLOW"))} | own
         with self.output.open("w") as output:
             self.process = subprocess.Popen([sys.executable, "-m", "spark_jobs.cli.up"], cwd=PROJECT, env=env, stdout=output, stderr=output)
@@ -102,9 +105,9 @@ class Up:
 
 
 @contextlib.contextmanager
-def running(home: Path, landing: Path | None = None) -> Iterator[Up]:
+def running(home: Path, landing: Path | None = None, **more: str) -> Iterator[Up]:
     """A `make up` that leaves nothing behind."""
-    up = Up(home, landing)
+    up = Up(home, landing, more)
     try:
         yield up
     finally:

@@ -1,0 +1,1 @@
+"""A continuous run under a seeded storm of kills, freezes and damage: `make soak`."""
