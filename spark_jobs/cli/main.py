@@ -20,6 +20,7 @@ from spark_jobs.cli import (
     held,
     late,
     maintain,
+    progress,
     quarantine,
     query,
     report,
@@ -80,6 +81,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("status")(status.status)
+app.command("progress")(progress.progress)
 app.add_typer(files.app, name="files")
 app.command("books")(books.books)
 app.add_typer(held.app, name="held")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-import typer  # noqa: F401  # the annotations of the options are evaluated when the command is registered
+import typer
 
 from spark_jobs.cli.options import AsJson, PipelineName, pipelines
+from spark_jobs.cli.status_words import bytes_in_words, counted, minutes_in_words
 from spark_jobs.cli.terminal import print_json, print_table, say, shown
+from spark_jobs.spec.errors import ConfigurationFault
 from spark_jobs.spec.settings import load_settings
 
 SHOWN = {
@@ -26,9 +28,28 @@ COLOURS = {
 }
 
 
-def status(pipeline: PipelineName = "", as_json: AsJson = False) -> None:
+QUERIES = {
+    "table": "query", "message": "message", "is_data_available": "data available", "is_trigger_active": "trigger active",
+    "epoch": "epoch", "run_id": "run",
+}  # fmt: skip
+
+
+def status(
+    pipeline: PipelineName = "",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="A live screen of rates, lag and freshness, until Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option(min=0.2, help="With --watch: seconds between two looks.")] = 2.0,
+    as_json: AsJson = False,
+) -> None:
     """Per table: rows, version, last batch, what is not consumed yet (files, bytes, minutes), and what the last gate said."""
+    if watch:
+        from spark_jobs.cli.watch import watch as watch_screen
+
+        if as_json:
+            raise ConfigurationFault("--watch draws a screen and --json prints for a program; `assay progress --json` is read by one.")
+        watch_screen(load_settings(), pipelines(pipeline), every)
+        return
     from spark_jobs.jobs.run import utc_now
+    from spark_jobs.report.live import Live
     from spark_jobs.report.progress import newest_event, progress
     from spark_jobs.report.quarantine_groups import growing_groups, growing_sentence
     from spark_jobs.report.views import LakeViews
@@ -39,12 +60,15 @@ def status(pipeline: PipelineName = "", as_json: AsJson = False) -> None:
     for declared in pipelines(pipeline):
         newest = newest_event(views, declared)
         tables, growing = progress(settings, views, declared, now), growing_groups(views, now, declared.name)
-        found.append({"pipeline": declared.name, "newest_event_at": newest, "tables": tables, "growing": growing})
+        queries = Live(settings, declared).look(now)["queries"]
+        found.append({"pipeline": declared.name, "newest_event_at": newest, "tables": tables, "queries": queries, "growing": growing})
     if as_json:
         print_json({"lake": settings.lake_root, "at": now, "pipelines": found})
         return
     for one in found:
         print_table([_row(row) for row in one["tables"]], SHOWN, title=f"{one['pipeline']} in {settings.lake_root}", styles=COLOURS)
+        if running := [query for query in one["queries"] if query["is_running"]]:
+            print_table(running, QUERIES)
         say(_sentence(one["tables"], one["newest_event_at"], now))
         if one["growing"]:
             say(growing_sentence(one["growing"]), style="bold red")
@@ -57,30 +81,6 @@ def lag_in_words(lag: dict[str, Any]) -> str:
     parts = [counted(lag["rows"], "row") if lag["rows"] else "", counted(lag["files"], "file") if lag["files"] else ""]
     parts += [bytes_in_words(lag["bytes"]) if lag["bytes"] else "", minutes_in_words(lag["minutes"]) if lag["minutes"] else ""]
     return ", ".join(part for part in parts if part)
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 file`, `2,000 files`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def bytes_in_words(count: int) -> str:
-    """A number of bytes in decimal units: `1.3 MB`."""
-    size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:,.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
-
-
-def minutes_in_words(minutes: float) -> str:
-    """A length of time in its two largest units: `3 d 4 h`."""
-    whole = round(minutes)
-    if whole < 60:
-        return f"{minutes:.0f} min"
-    hours, rest = divmod(whole, 60)
-    return f"{hours} h {rest} min" if hours < 48 else f"{hours // 24:,} d {hours % 24} h"
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.cli.status import bytes_in_words, minutes_in_words
+from spark_jobs.cli.status_words import bytes_in_words, minutes_in_words
 from spark_jobs.spec.tables import BOOKS, FILE_OUTCOMES, VERDICTS
 from tests.builders.assay_command import assay, assay_json
 from tests.builders.ops_rows import BRONZE, NOW, SILVER, books_row, failed_verdict, outcome_row, record, small_lake, small_settings, write
