@@ -59,7 +59,7 @@ def run_dag(dag_id: str, env: Mapping[str, str], log: Path) -> DagRunResult:
     began = time.time()
     with log.open("wb") as output, _screen() as show:
         command = [str(Path(sys.executable).parent / "airflow"), "dags", "test", dag_id]
-        process = start(command, env={**env, "ASSAY_PROGRESS": str(progress), "NO_COLOR": "1"}, cwd=PROJECT, log=output, grace_s=GRACE_S)
+        process = start(command, env={**env, "ASSAY_TASK_EVENTS": str(progress), "NO_COLOR": "1"}, cwd=PROJECT, log=output, grace_s=GRACE_S)
         try:
             events, said = events_of(progress), _whole_lines(log)
             while process.poll() is None:

@@ -68,7 +68,7 @@ def _serve(settings: Settings, port: int) -> int:
     progress = home / "logs" / "tasks.jsonl"
     progress.parent.mkdir(parents=True, exist_ok=True)
     progress.unlink(missing_ok=True)
-    env["ASSAY_PROGRESS"] = str(progress)
+    env["ASSAY_TASK_EVENTS"] = str(progress)
     password, is_new = _password(home)
     seeded = 0
     if not os.environ.get("ASSAY_LANDING") and not any(Path(settings.landing_root).glob("*")):

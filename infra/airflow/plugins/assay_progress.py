@@ -1,4 +1,4 @@
-"""Writes each change of a task's state as a JSON line to the file named by ASSAY_PROGRESS, for whoever shows a run as it goes."""
+"""Writes each change of a task's state as a JSON line to the file named by ASSAY_TASK_EVENTS, for whoever shows a run as it goes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 
 def _say(task_instance: Any, state: str, error: object = None) -> None:
-    if file := os.environ.get("ASSAY_PROGRESS"):
+    if file := os.environ.get("ASSAY_TASK_EVENTS"):
         line = {"at": time.time(), "dag_id": task_instance.dag_id, "run_id": task_instance.run_id, "task_id": task_instance.task_id}
         line |= {"state": state, "error": str(error) if error else None, "try": task_instance.try_number}
         with open(file, "a", encoding="utf-8") as lines:
@@ -42,7 +42,7 @@ def on_task_instance_failed(previous_state: Any, task_instance: Any, error: obje
 
 
 class AssayProgress(AirflowPlugin):
-    """Registers this module as the listener; it does nothing where ASSAY_PROGRESS is not set."""
+    """Registers this module as the listener; it does nothing where ASSAY_TASK_EVENTS is not set."""
 
     name = "assay_progress"
     listeners = [sys.modules[__name__]]  # noqa: RUF012
