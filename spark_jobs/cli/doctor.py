@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from spark_jobs.cli.options import AsJson, PipelineName, pipelines
 from spark_jobs.cli.terminal import print_json, print_table, say
-from spark_jobs.spec.errors import CheckpointDamaged
+from spark_jobs.spec.errors import CheckpointDamaged, ConfigurationFault
 from spark_jobs.spec.settings import Settings, load_settings
 
 SHOWN = {"query": "query", "verdict": "verdict", "reason": "because"}
+PARTS = {"part": "part", "state": "state", "sentence": "found", "mend": "to mend it"}
 COLOURS = {"safe": "green", "safe with option": "yellow", "needs rebuild": "bold red", "ok": "green", "note": "yellow", "wrong": "bold red"}
 
 
@@ -21,6 +23,7 @@ def doctor(
     rebuild: Annotated[str, typer.Option("--rebuild", metavar="QUERY", help="Make a new checkpoint, e.g. silver.cloudtrail_events.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a rebuild.")] = False,
     checkpoints_only: Annotated[bool, typer.Option("--checkpoints-only", help="Leave the installation out.")] = False,
+    install_only: Annotated[bool, typer.Option("--install-only", help="Leave the checkpoints out.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What a restart would do with each checkpoint, and whether the installation is whole; changes nothing without --rebuild."""
@@ -28,13 +31,31 @@ def doctor(
     if rebuild:
         _rebuild(settings, pipeline, rebuild, yes, as_json)
         return
-    verdicts = _diagnose(settings, pipeline)
+    parts = [] if checkpoints_only else _examine(settings)
+    verdicts = [] if install_only else _diagnose(settings, pipeline)
     if as_json:
-        print_json({"lake": settings.lake_root, "checkpoints": verdicts})
+        print_json({"lake": settings.lake_root, "checkpoints": verdicts, "installation": parts})
     else:
-        _show(settings, verdicts)
+        if parts:
+            _show_parts(parts)
+        if verdicts:
+            _show(settings, verdicts)
     if any(row["verdict"] == "needs rebuild" for row in verdicts):
         raise typer.Exit(CheckpointDamaged.exit_code)
+    if any(row["state"] == "wrong" for row in parts):
+        raise typer.Exit(ConfigurationFault.exit_code)
+
+
+def _examine(settings: Settings) -> list[dict[str, Any]]:
+    from spark_jobs.cli.installation import examine
+
+    return [asdict(part) for part in examine(settings)]
+
+
+def _show_parts(parts: list[dict[str, Any]]) -> None:
+    print_table(parts, PARTS, title="Installation", styles=COLOURS)
+    wrong = [row["part"] for row in parts if row["state"] == "wrong"]
+    say(f"To be mended: {', '.join(wrong)}." if wrong else "The installation is whole.", "bold red" if wrong else "green")
 
 
 def _diagnose(settings: Settings, pipeline: str) -> list[dict[str, Any]]:

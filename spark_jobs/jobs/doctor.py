@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from spark_jobs.io.checkpoint import Checkpoint
@@ -16,6 +17,7 @@ from spark_jobs.io.generation import engine_versions
 from spark_jobs.io.lake import lake_table
 from spark_jobs.io.last_batch import last_batch
 from spark_jobs.io.lease import Lease
+from spark_jobs.io.relay import end_request
 from spark_jobs.io.work import bronze_checkpoint, gold_checkpoint, silver_checkpoint, undone_decisions
 from spark_jobs.jobs.gold_standing import gold_fault
 from spark_jobs.jobs.replay_commit import open_replay
@@ -127,6 +129,7 @@ def _common(run: Run, checkpoint: Checkpoint, tables: tuple[TableId, ...], found
     found.findings += list(_engine(checkpoint))
     found.findings += list(_settings(run, checkpoint))
     found.findings += list(_leases(run, tables))
+    found.findings += list(_end_asked(run)) if checkpoint.table == run.pipeline.bronze_table else []
     for row in undone_decisions(run.settings, run.pipeline):
         if row["table"] in map(str, tables):
             said = f"{row['table']} {row['batch_id']}: {row['who']} has decided {row['decision']}; the next start carries it out."
@@ -193,9 +196,18 @@ def _leases(run: Run, tables: tuple[TableId, ...]) -> Iterator[Finding]:
     for table in tables:
         holder = Lease(run.settings, table, run.run_id).holder()
         if holder is not None:
-            option = "wait until it ends, or stop it"
+            option = "`assay stream stop`" if holder.is_continuous else "wait until it ends, or stop it"
             yield Finding("lease", "option", f"{table} is being written by {holder}: a start is refused meanwhile; {option}.", option)
             return  # its other tables are held by the same writer
+
+
+def _end_asked(run: Run) -> Iterator[Finding]:
+    """A request that continuous drivers end stays where it was left; it counts for those alone that had begun before."""
+    asked = end_request(run.settings, run.pipeline, 0.0)
+    if asked is not None:
+        at = datetime.fromtimestamp(asked.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        said = f"{asked.who} asked the continuous driver to end at {at} UTC; one that is started now does not mind."
+        yield Finding("end request", "note", said)
 
 
 def _is_readable(checkpoint: Checkpoint) -> bool:
