@@ -1,5 +1,6 @@
 """Checkpoints that were deleted or damaged, under the real jobs: refused before any table is written, or harmless and equal in the end."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,23 @@ from deltalake import DeltaTable
 
 from spark_jobs.spec.errors import CheckpointDamaged, SourceChanged
 from spark_jobs.spec.tables import TableId
+from tests.builders.damages import (
+    LAYERS,
+    assert_as_undisturbed,
+    checkpoint,
+    generation_file,
+    metadata,
+    newest_commit,
+    newest_of_both,
+    newest_offsets,
+    of_another_table,
+    offsets_cut,
+    offsets_garbage,
+    refuses,
+    run_and_rebuild,
+    to_rebuild,
+    whole,
+)
 from tests.builders.disturbed import differences, everything
 
 
@@ -20,90 +38,35 @@ def finished(scene):
     return stack
 
 
-LAYERS = {
-    "bronze": TableId("bronze", "cloudtrail_records"),
-    "silver": TableId("silver", "cloudtrail_events"),
-    "gold": TableId("gold", "cloudtrail"),
-}
-
-
-def _checkpoint(stack, layer):
-    return Path(stack.settings.checkpoint(LAYERS[layer])) / "v1"
-
-
-def _newest(folder):
-    return max((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
-
-
-def _remove(path):
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-    crc = path.parent / f".{path.name}.crc"
-    crc.unlink(missing_ok=True)
-
-
-def _whole(stack, folder):
-    _remove(folder)
-
-
-def _generation(stack, folder):
-    _remove(folder / "assay.json")
-
-
-def _metadata(stack, folder):
-    _remove(folder / "metadata")
-
-
-def _newest_offsets(stack, folder):
-    _remove(_newest(folder / "offsets"))
-
-
-def _newest_commit(stack, folder):
-    _remove(_newest(folder / "commits"))
-
-
-def _newest_of_both(stack, folder):
-    _newest_offsets(stack, folder)
-    _newest_commit(stack, folder)
-
-
-def _offsets_cut(stack, folder):
-    _newest(folder / "offsets").write_bytes(b"")
-
-
-def _offsets_garbage(stack, folder):
-    _newest(folder / "offsets").write_bytes(b"v1\n{}\n\xde\xad")
-
-
-def _of_another_table(stack, folder):
-    shutil.rmtree(folder)
-    shutil.copytree(_checkpoint(stack, "silver" if "bronze" in str(folder) else "bronze"), folder)
-
-
 REFUSED = [
     (layer, damage, file)
     for layer in LAYERS
     for damage, file in (
-        (_whole, "assay.json is missing"),
-        (_generation, "assay.json is missing"),
-        (_metadata, "metadata is missing"),
-        (_newest_offsets, r"offsets/\d is missing"),
-        (_offsets_cut, r"offsets/\d is damaged"),
-        (_offsets_garbage, r"offsets/\d is damaged"),
-        (_of_another_table, "belongs to"),
+        (whole, "assay.json is missing"),
+        (generation_file, "assay.json is missing"),
+        (metadata, "metadata is missing"),
+        (newest_offsets, r"offsets/\d is missing"),
+        (offsets_cut, r"offsets/\d is damaged"),
+        (offsets_garbage, r"offsets/\d is damaged"),
+        (of_another_table, "belongs to"),
     )
-] + [(layer, _newest_of_both, r"offsets/\d is missing") for layer in ("bronze", "silver")]
+] + [(layer, newest_of_both, r"offsets/\d is missing") for layer in ("bronze", "silver")]
 
 
 @pytest.mark.parametrize(("layer", "damage", "sentence"), REFUSED, ids=lambda value: getattr(value, "__name__", None))
-def test_damage_is_refused_before_anything_is_written(scene, finished, layer, damage, sentence):
+def test_damage_is_refused_before_anything_is_written_and_mended_by_a_rebuild(scene, finished, layer, damage, sentence):
+    """What the doctor says is what the start says, and a checkpoint made from the tables loses and doubles nothing."""
     stack = scene.copy(f"{layer}{damage.__name__}", of=finished)
-    damage(stack, _checkpoint(stack, layer))
-    before = _files(stack)
-    with pytest.raises(CheckpointDamaged, match=sentence) as refusal:
-        stack.run(layer)
-    assert "othing was written by this run" in str(refusal.value)
-    assert str(_checkpoint(stack, layer)) in str(refusal.value)
-    assert _files(stack) == before
+    damage(stack, layer)
+    ((query, reason),) = to_rebuild(stack).items()
+    assert query == str(LAYERS[layer])
+    assert re.search(sentence, reason)
+    assert "othing was written by this run" in reason and str(checkpoint(stack, layer)) in reason
+    refuses(stack, query, reason)
+    assert run_and_rebuild(stack) == [query]
+    assert checkpoint(stack, layer).with_name("v2").is_dir()
+    assert_as_undisturbed(stack, scene.undisturbed)
+    assert not to_rebuild(stack)
 
 
 @pytest.mark.parametrize(("layer", "table"), [("bronze", "bronze.cloudtrail_records"), ("silver", "silver.cloudtrail_events")])
@@ -131,7 +94,7 @@ def test_a_table_removed_or_restored_under_its_checkpoint_is_refused(scene, fini
 def test_damage_that_a_crash_can_leave_is_harmless(scene, finished):
     stack = scene.copy("harmless", of=finished)
     for layer in LAYERS:
-        _newest_commit(stack, _checkpoint(stack, layer))
+        newest_commit(stack, layer)
     stack.discover()
     assert stack.run() is None
     assert not differences(everything(stack), scene.undisturbed)
@@ -140,7 +103,7 @@ def test_damage_that_a_crash_can_leave_is_harmless(scene, finished):
 def test_the_gold_clock_may_lose_its_newest_batch(scene, finished):
     """Gold names in its own commits how far it has come; its checkpoint says only when to look."""
     stack = scene.copy("gold_clock", of=finished)
-    _newest_of_both(stack, _checkpoint(stack, "gold"))
+    newest_of_both(stack, "gold")
     assert stack.run() is None
     assert not differences(everything(stack), scene.undisturbed)
 
@@ -183,13 +146,3 @@ def test_rows_of_bronze_changed_by_hand_stop_silver_with_a_sentence(scene, finis
     (location / "_delta_log" / f"{version:020d}.json").unlink()
     assert stack.run() is None
     assert everything(stack) == before
-
-
-def _files(stack):
-    """Every file of the lake with its size and time; leases apart, which each run takes and gives back."""
-    root = Path(stack.settings.lake)
-    return {
-        str(path.relative_to(root)): (path.stat().st_size, path.stat().st_mtime_ns)
-        for path in root.rglob("*")
-        if path.is_file() and "_leases" not in path.parts
-    }
