@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -93,6 +93,16 @@ def rows_of_files(table: DeltaTable, schema: pa.Schema, names: Sequence[str]) ->
     paths = [f"{root}/{unquote(name)}" for name in names]
     found: Dataset = dataset(paths, schema=schema, format="parquet", filesystem=fs, partition_base_dir=root, partitioning=partitions)
     return found
+
+
+def bytes_of_days(settings: Settings, table: TableId, column: str, days: Collection[date]) -> int:
+    """How large the data files of these days are; `column` is the table's partition column."""
+    found = lake_table(settings, table)
+    if found is None:
+        return 0
+    files = pa.table(found.get_add_actions(flatten=True))
+    mine = pc.is_in(pc.cast(files[f"partition.{column}"], pa.date32()), value_set=pa.array(sorted(days), pa.date32()))
+    return int(pc.sum(files["size_bytes"].filter(mine)).as_py() or 0)
 
 
 def commit_metadata(settings: Settings, table: TableId, version: int) -> dict[str, Any]:

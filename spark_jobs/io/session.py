@@ -45,6 +45,19 @@ CONF = {
 # Whole-stage stays "on": without a code factory no plan uses it, but without it Parquet is read row by row, by generated code.
 SMALL_CONF = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
+LARGE_CONF = {"spark.sql.codegen.factoryMode": "FALLBACK"}  # Spark's own default
+
+
+def fit_session(session: SparkSession, *, small: bool) -> None:
+    """Make an open session plan what comes next as for little or for much input. Seen by the next plan, not by one at work."""
+    for name, value in {**(SMALL_CONF if small else LARGE_CONF), "spark.sql.shuffle.partitions": _partitions(small=small)}.items():
+        if session.conf.get(name, None) != value:
+            session.conf.set(name, value)
+
+
+def _partitions(*, small: bool) -> str:
+    return "1" if small else str(min(os.cpu_count() or 1, 8))
+
 
 def open_session(settings: Settings, name: str, *, small: bool) -> SparkSession:
     """A session for one job: `small` when little input is pending. Raises ConfigurationFault when Java or Delta is not usable."""
@@ -53,8 +66,7 @@ def open_session(settings: Settings, name: str, *, small: bool) -> SparkSession:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    cores = os.cpu_count() or 1
-    builder = SparkSession.builder.appName(name).config(map=CONF).config("spark.sql.shuffle.partitions", str(1 if small else min(cores, 8)))
+    builder = SparkSession.builder.appName(name).config(map=CONF).config("spark.sql.shuffle.partitions", _partitions(small=small))
     builder = builder.config("spark.sql.warehouse.dir", str(settings.home.absolute() / "warehouse"))  # not in the folder it is started from
     if small:
         builder = builder.config(map=SMALL_CONF)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.io.delta_log import latest_version
 from spark_jobs.io.delta_tables import commit_of_batch, read_stream, replace_where
+from spark_jobs.io.lake import bytes_of_days
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import check_gold_in_force, gold_checkpoint, is_gold_stranded, named_silver_version
 from spark_jobs.jobs.amendments import record_amendments
@@ -137,6 +138,8 @@ def _replace_all(batch: GoldBatch, touched: Sequence[Touched]) -> None:
     run = batch.run
     transforms = importlib.import_module(f"spark_jobs.pipelines.{run.pipeline.name}.gold")
     spans = merged(span for one in touched for span in one.spans)
+    if run.pace:
+        run.pace.fit(bytes_of_days(run.settings, run.pipeline.silver_table, run.pipeline.silver.date, dates_of(spans)))
     events = events_of_spans(run, batch.version, spans).select(*transforms.COLUMNS).persist()
     try:
         counts = bucket_counts(run, events, [one.spec for one in touched])

@@ -11,6 +11,7 @@ import importlib
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.io.delta_log import added_files
 from spark_jobs.io.delta_tables import last_transaction, read_stream
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.work import silver_checkpoint
@@ -56,7 +57,8 @@ def start_silver(run: Run, leases: Leases) -> LayerQuery:
 
     carry_out_decisions(writer, _rejected_rows, again, run.pipeline.silver.date)
     readmit_due(writer)
-    raw_records = read_stream(run.spark, run.settings, run.pipeline.bronze_table, maxBytesPerTrigger=f"{LARGE_MB_PER_BATCH}m")
+    limit = run.batch_limit.get(str(table), LARGE_MB_PER_BATCH * 1_000_000)
+    raw_records = read_stream(run.spark, run.settings, run.pipeline.bronze_table, maxBytesPerTrigger=str(limit))
     return LayerQuery(run, table, raw_records, lambda batch, number: build_batch(writer, batch, number), writer.checkpoint)
 
 
@@ -68,6 +70,10 @@ def build_batch(writer: Writer, raw_records: DataFrame, number: int) -> None:
     run, batch_id, started_at = writer.run, writer.checkpoint.batch_id(number), writer.run.clock()
     if complete_if_committed(writer, number):
         return
+    if run.pace:
+        up_to = writer.checkpoint.source_version(number)
+        read = added_files(run.settings, run.pipeline.bronze_table, writer.checkpoint.position(), up_to)
+        run.pace.fit(sum(file.size for file in read), raw_records)
     parse = importlib.import_module(f"spark_jobs.pipelines.{run.pipeline.name}.silver").parse_events
     raw_records = not_taken_yet(writer, raw_records, number)
     parsed = parse(raw_records).withColumn("_batch_id", F.lit(batch_id)).persist(StorageLevel.MEMORY_AND_DISK)

@@ -17,6 +17,7 @@ from spark_jobs.io.lease import Leases
 from spark_jobs.io.taken import FilesRead
 from spark_jobs.io.work import PendingFiles, bronze_checkpoint, pending_files
 from spark_jobs.jobs.decisions import carry_out_decisions
+from spark_jobs.jobs.pace import CHUNKS_PER_BATCH
 from spark_jobs.jobs.publishing import Batch, Writer, complete_if_committed, publish
 from spark_jobs.jobs.query import LayerQuery
 from spark_jobs.jobs.run import Run, leave, run_job
@@ -46,8 +47,8 @@ def start_bronze(run: Run, leases: Leases) -> LayerQuery:
     checkpoint.record_engine()
     tidy_up(writer)
     carry_out_decisions(writer, quarantined_rows)
-    pending = pending_files(run.settings, run.pipeline)
-    listed = read_stream(run.spark, run.settings, FILES, maxFilesPerTrigger=str(_ledger_files_per_batch(run, pending)))
+    run.ledger_files = ledger_files_per_batch(run, pending_files(run.settings, run.pipeline))
+    listed = read_stream(run.spark, run.settings, FILES, maxFilesPerTrigger=str(run.ledger_files))
     mine = listed.where(f"pipeline = '{run.pipeline.name}' and state = 'listed'")
     return LayerQuery(run, table, mine, lambda batch, number: ingest_batch(writer, batch, number), checkpoint)
 
@@ -67,6 +68,8 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
     entries = _not_read_yet(writer, listed, number)
     if len(entries) < len(listed):
         run.say(f"{writer.table} {batch_id}: {len(listed) - len(entries)} files asked for again have been read already.")
+    if run.pace:
+        run.pace.fit(sum(entry.size for entry in entries), batch)
     pieces = read_files(run, entries).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         raw = pieces.where("kind = 'record'").select(
@@ -193,10 +196,16 @@ def _shares(entries: Sequence[LandedFile], tasks: int) -> list[list[LandedFile]]
     return shares
 
 
-def _ledger_files_per_batch(run: Run, pending: PendingFiles) -> int:
-    """Small ledger files (one per hourly look) are taken together, up to the bounds of a batch."""
+def ledger_files_per_batch(run: Run, pending: PendingFiles) -> int:
+    """Small ledger files (one per hourly look) are taken together, up to the bounds of a batch.
+
+    A continuous query keeps its bound for what is still to land: with little pending it takes as few as its own looks are cut for.
+    """
+    if run.pace and pending.chunks <= 2 * CHUNKS_PER_BATCH:
+        return CHUNKS_PER_BATCH
+    limit = run.batch_limit.get(str(run.pipeline.bronze_table), run.settings.batch_mb * 1_000_000)
     by_files = run.settings.batch_files // max(1, pending.largest_chunk_files)
-    by_bytes = run.settings.batch_mb * 1_000_000 // max(1, pending.largest_chunk_bytes)
+    by_bytes = limit // max(1, pending.largest_chunk_bytes)
     return max(1, min(by_files, by_bytes, 1000))
 
 

@@ -7,7 +7,9 @@ import time
 
 from spark_jobs.io.ledger import Discovered, discover
 from spark_jobs.jobs.ending import Ending
+from spark_jobs.jobs.pace import CHUNKS_PER_BATCH
 from spark_jobs.jobs.run import Run
+from spark_jobs.spec.settings import Settings
 
 
 class LandingLook(threading.Thread):
@@ -34,12 +36,22 @@ class LandingLook(threading.Thread):
 
     def _look(self) -> Discovered:
         run = self._run
-        found = discover(run.settings, run.pipeline, run.run_id, run.clock())
+        found = discover(self._cut(), run.pipeline, run.run_id, run.clock())
         for refused in found.refused:
             self._say_once(f"{refused} may not be listed: permission denied. What lies there waits; grant this user read access to it.")
         if found.new or found.readmitted:
             run.say(f"Landed: {found.new} new files, {found.readmitted} to be read again.")
         return found
+
+    def _cut(self) -> Settings:
+        """With pieces of the ledger of which several make a batch, as large as bronze's batches are at the moment."""
+        settings = self._run.settings
+        limit = self._run.batch_limit.get(str(self._run.pipeline.bronze_table), settings.batch_mb * 1_000_000)
+        pieces = {
+            "batch_mb": max(1, limit // 1_000_000 // CHUNKS_PER_BATCH),
+            "batch_files": max(1, settings.batch_files // CHUNKS_PER_BATCH),
+        }
+        return settings.model_copy(update=pieces)
 
     def _say_once(self, sentence: str) -> None:
         if sentence not in self._said:

@@ -27,6 +27,7 @@ from spark_jobs.spec.triggers import Trigger
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spark_jobs.jobs.pace import Pace
     from spark_jobs.jobs.progress import Progress
 
 
@@ -45,6 +46,8 @@ class Run:
     small: bool = False
     backfill_id: str = ""  # the backfill that this process works for; live writers go before it
     batch_limit: dict[str, int] = field(default_factory=dict)  # bytes that a batch of a query may take at most, by the query's name
+    ledger_files: int = 0  # that bronze's query takes into one batch at most
+    pace: Pace | None = None  # of the one query that a layer of a continuous driver runs
     _session: list[SparkSession] = field(default_factory=list)
 
     @cached_property

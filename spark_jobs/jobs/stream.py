@@ -8,7 +8,6 @@ waits for the relay, and goes on from the checkpoints.
 from __future__ import annotations
 
 import argparse
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.lease_holder import CONTINUOUS
 from spark_jobs.io.relay import driver_of, end_request, successors
+from spark_jobs.jobs.alert_look import AlertLook
 from spark_jobs.jobs.crash_loop import refuse_crash_loop
 from spark_jobs.jobs.ending import Ended, Ending
 from spark_jobs.jobs.landing_look import LandingLook
@@ -97,17 +97,17 @@ def _run_layers(run: Run, layers: Sequence[Layer], ending: Ending, streamed: lis
     look = LandingLook(run, ending, run.trigger.interval_s or LOOK_EVERY_S)
     look.first_look()
     for layer in layers:
-        one = StreamedLayer(layer_run(run, trigger_of(run, layer)), layer, ending, until)
+        one = StreamedLayer(layer_run(run, layer, trigger_of(run, layer)), layer, ending, until)
         streamed.append(one)
         one.start()
-    threads: list[threading.Thread] = [*streamed, look]
     look.start()
+    AlertLook(run, ending).start()  # not waited for: a mail server may take its time
     while not ending.wait(LOOK_EVERY_S):
         _heed_request(run, ending)
         if ending.left_s <= RELAY_S and successors(run.settings, run.pipeline):
             ending.ask("handed_over", "The next driver is ready.")
     run.say(f"Ending at a batch boundary: {ending.sentence}")
-    for thread in threads:
+    for thread in (*streamed, look):
         thread.join()
     for one in streamed:
         if one.fault is not None:

@@ -14,9 +14,11 @@ from typing import Literal
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.lease_holder import CONTINUOUS
 from spark_jobs.io.parked import due_rids
-from spark_jobs.io.work import undone_decisions
+from spark_jobs.io.work import pending_files, undone_decisions
 from spark_jobs.jobs.ending import Ended, Ending
+from spark_jobs.jobs.ingest_bronze import ledger_files_per_batch
 from spark_jobs.jobs.layer_start import has_source, source_of, start_layer
+from spark_jobs.jobs.pace import Pace, sized
 from spark_jobs.jobs.query_events import Event, record_event
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.errors import GateStopped, LeaseLost
@@ -37,7 +39,7 @@ class StreamedLayer(threading.Thread):
         self.has_run = False
         self._run, self._ending, self._until = run, ending, until
         self._tables = run.pipeline.tables(layer)
-        self.query_name = str(run.pipeline.gold_stream if layer == "gold" else self._tables[0])
+        self.query_name = query_of(run, layer)
         self._lost: LeaseLost | None = None
         self._seen: set[str] = set()  # decisions and parked events that a start of the query has taken up, or could not
         self._is_waiting_said = False
@@ -89,6 +91,8 @@ class StreamedLayer(threading.Thread):
     def _stream(self, leases: Leases, event: Event) -> Pause:
         """The query, until there is a reason to end it. Raises what its batches raise."""
         self._seen |= self._news()
+        if self._run.pace:
+            self._run.pace.begin_query()
         query = start_layer(self.layer)(self._run, leases)
         self._tell(event, sentence=f"{self.query_name}: running, {self._run.trigger}.")
         self.has_run, looks = True, 0
@@ -108,9 +112,20 @@ class StreamedLayer(threading.Thread):
             return "end"
         if any(mark.kind != "continuous" for mark in leases.marks()):
             return "turn"
-        if is_time_to_ask and self._news() - self._seen:
+        if is_time_to_ask and (self._news() - self._seen or self._is_outgrown()):
             return "again"
         return None
+
+    def _is_outgrown(self) -> bool:
+        """True when the query should run with another limit. Bronze's is in what the looks enter; only what others entered needs more."""
+        run = self._run
+        if self.layer != "bronze":
+            return run.pace is not None and run.pace.is_outgrown
+        if run.pace and run.pace.size:
+            run.batch_limit[self.query_name] = run.pace.size.limit
+        pending = pending_files(run.settings, run.pipeline)
+        wanted = ledger_files_per_batch(run, pending)
+        return wanted * 2 <= run.ledger_files or (pending.chunks > run.ledger_files and wanted >= run.ledger_files * 2)
 
     def _news(self) -> set[str]:
         """Decisions about batches of this layer that no batch's books record yet, and parked events whose time has come."""
@@ -145,9 +160,15 @@ class StreamedLayer(threading.Thread):
             self._run.say(sentence)
 
 
-def layer_run(run: Run, trigger: str) -> Run:
+def query_of(run: Run, layer: Layer) -> str:
+    """The name of the layer's query: the table it writes, or gold's clock."""
+    return str(run.pipeline.gold_stream if layer == "gold" else run.pipeline.tables(layer)[0])
+
+
+def layer_run(run: Run, layer: Layer, trigger: str) -> Run:
     """The run of one layer: its own trigger, and a session of its own beside the others' in the one JVM."""
-    settings = run.settings.model_copy(update={"trigger": trigger})
+    settings, query = run.settings.model_copy(update={"trigger": trigger}), query_of(run, layer)
     own = Run(settings, run.pipeline, run.run_id, run.clock, backfill_id=run.backfill_id, batch_limit=run.batch_limit)
     own._session.append(run.spark.newSession())
+    own.pace = Pace(own, query, None if layer == "gold" else sized(run))
     return own

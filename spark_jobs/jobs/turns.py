@@ -9,7 +9,8 @@ from typing import Any
 
 from spark_jobs.io.delta_log import Position, added_files, latest_version
 from spark_jobs.io.lease import Lease
-from spark_jobs.io.work import named_silver_version, pending_files, silver_checkpoint, unfinished_layers
+from spark_jobs.io.relay import driver_of
+from spark_jobs.io.work import bronze_checkpoint, named_silver_version, pending_files, silver_checkpoint, unfinished_layers
 from spark_jobs.jobs.run import Run
 from spark_jobs.jobs.run_layers import run_in_turn
 from spark_jobs.spec.errors import AssayError, LeaseHeld, LeaseLost
@@ -32,13 +33,19 @@ class Turns:
     waited_s: float = 0.0
     _since_work_s: float = 0.0
     _said: set[str] = field(default_factory=set)
+    _reached: tuple[Position, Position] | None = None
 
     def work_until(self, is_done: Callable[[], bool], layers: Sequence[Layer] = LAYERS) -> None:
         """Drive those of the layers that are behind, whoever brought their work, until it is done; live writers first.
 
-        Raises GateStopped, TurnNeverCame and whatever the layers raise.
+        A pipeline that is run continuously is left to its driver, which takes what was handed over as anything that lands. Raises
+        GateStopped, TurnNeverCame and whatever the layers raise.
         """
         while not is_done():
+            if driver := driver_of(self.run.settings, self.run.pipeline):
+                self._stand_aside(f"{self.run.pipeline.name} is run continuously by {driver}: it takes what is handed over.")
+                self._see_progress()
+                continue
             behind = self._behind(layers)
             if behind:
                 self.take(lambda behind=behind: run_in_turn(self.run, behind, []))
@@ -72,6 +79,13 @@ class Turns:
     def _behind(self, layers: Sequence[Layer]) -> list[Layer]:
         behind = unfinished_layers(self.run.settings, self.run.pipeline)
         return [layer for layer in layers if layer in behind]
+
+    def _see_progress(self) -> None:
+        """A driver that comes on with what was handed over is worth waiting for, however much it is."""
+        settings, pipeline = self.run.settings, self.run.pipeline
+        reached = (bronze_checkpoint(settings, pipeline).position(), silver_checkpoint(settings, pipeline).position())
+        if reached != self._reached:
+            self._reached, self._since_work_s = reached, 0.0
 
     def _stand_aside(self, why: str) -> None:
         if why.split(" (process")[0] not in self._said:
