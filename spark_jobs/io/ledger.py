@@ -21,6 +21,7 @@ from spark_jobs.io.landed_file import file_id, file_system_of
 from spark_jobs.io.landing import LandingFolder, ListedObject, listed_object
 from spark_jobs.io.ledger_files import ledger_rows as _known
 from spark_jobs.io.ledger_files import write_data_files
+from spark_jobs.io.ledger_memory import LedgerMemory
 from spark_jobs.io.ops import CONFIGURATION, SCHEMAS, Ops
 from spark_jobs.spec.errors import AssayError, UnknownName
 from spark_jobs.spec.pipeline import Pipeline
@@ -44,22 +45,27 @@ class Discovered:
 
 
 def discover(
-    settings: Settings, pipeline: Pipeline, run_id: str, now: datetime, *, sweep: bool | None = None, only: tuple[date, date] | None = None
-) -> Discovered:
+    settings: Settings, pipeline: Pipeline, run_id: str, now: datetime, *, sweep: bool | None = None,
+    only: tuple[date, date] | None = None, memory: LedgerMemory | None = None, healed: bool = True,
+) -> Discovered:  # fmt: skip
     """List the landing folder and enter what is new.
 
     Lists only the newest date prefixes unless a sweep is due (or asked for); with `only`, nothing but the prefixes of those dates.
+    `memory`: of the process that looks again and again. `healed`: look for failed files that may be read again, too.
     """
     ops = Ops(settings)
     folder = LandingFolder(settings.landing_root)
     sweeping = only is None and (_sweep_is_due(ops, settings, pipeline, now) if sweep is None else sweep)
     objects = list(folder.dated(*only) if only else folder.everything() if sweeping else folder.newest(settings.recent_dates))
+    listed = len(objects)
+    if memory is not None and not sweeping:
+        objects = [found for found in objects if not memory.has(found.prefix_date, file_id(found.path, found.size, found.version))]
     # When everything was listed, an object may be of any date; else only rows of the dates that were listed can be the same object.
     dates = None if sweeping else {found.prefix_date for found in objects}
     # The newest dates first, and what has no date with them: history that a sweep brings stands behind what has landed lately.
     objects.sort(key=lambda found: found.prefix_date or date.max, reverse=True)
-    entered = _append(settings, lambda known: _new_rows(pipeline, objects, known, run_id, now), dates)
-    again = _readmit_healed(settings, pipeline, ops, run_id, now)
+    entered = _append(settings, lambda known: _new_rows(pipeline, objects, known, run_id, now), dates, memory) if objects else []
+    again = _readmit_healed(settings, pipeline, ops, run_id, now) if healed else 0
     ignored = sum(row["state"] == "ignored" for row in entered)
     if sweeping and not folder.refused:  # else the next run lists everything again
         ops.append(
@@ -68,14 +74,14 @@ def discover(
                 {
                     "pipeline": pipeline.name,
                     "root": folder.root,
-                    "listed": len(objects),
+                    "listed": listed,
                     "new": len(entered),
                     "swept_at": now,
                     "run_id": run_id,
                 }
             ],
         )
-    return Discovered(len(objects), len(entered) - ignored, ignored, again, sweeping, tuple(folder.refused))
+    return Discovered(listed, len(entered) - ignored, ignored, again, sweeping, tuple(folder.refused))
 
 
 def admit(
@@ -180,11 +186,14 @@ def _is_still_there(settings: Settings, outcome: dict[str, str]) -> bool:
     return found is not None and file_id(found.path, found.size, found.version) == outcome["file_id"]
 
 
-def _append(settings: Settings, make_rows, dates: set[date | None] | None) -> list[dict[str, object]]:  # type: ignore[no-untyped-def]
+def _append(  # type: ignore[no-untyped-def]
+    settings: Settings, make_rows, dates: set[date | None] | None, memory: LedgerMemory | None = None
+) -> list[dict[str, object]]:
     """Compare with the rows of those dates (None: all), append what is new, and do both again if somebody else committed in between."""
     for _ in range(APPEND_ATTEMPTS):
         ledger = lake_table(settings, FILES)
-        rows: list[dict[str, object]] = make_rows(_known(ledger, dates))
+        known = _known(ledger, dates) if memory is None or dates is None else memory.known(settings, ledger, dates)
+        rows: list[dict[str, object]] = make_rows(known)
         if not rows:
             return []
         try:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 from spark_jobs.io.ledger import Discovered, discover
+from spark_jobs.io.ledger_memory import LedgerMemory
 from spark_jobs.jobs.ending import Ending
 from spark_jobs.jobs.pace import CHUNKS_PER_BATCH
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.settings import Settings
+
+WHOLE_EVERY_S = 60.0
 
 
 class LandingLook(threading.Thread):
@@ -19,6 +23,8 @@ class LandingLook(threading.Thread):
         super().__init__(name=f"{run.pipeline.name}-landing", daemon=True)
         self._run, self._ending, self._every_s = run, ending, every_s
         self._said: set[str] = set()
+        self._memory = LedgerMemory()
+        self._whole_at = 0.0
 
     def first_look(self) -> None:
         self._look()
@@ -36,7 +42,11 @@ class LandingLook(threading.Thread):
 
     def _look(self) -> Discovered:
         run = self._run
-        found = discover(self._cut(), run.pipeline, run.run_id, run.clock())
+        is_whole = time.monotonic() >= self._whole_at
+        if is_whole:  # is a full listing due, may a failed file be read again: no matter of seconds
+            self._whole_at = time.monotonic() + WHOLE_EVERY_S
+        how: dict[str, Any] = {} if is_whole else {"sweep": False, "healed": False}
+        found = discover(self._cut(), run.pipeline, run.run_id, run.clock(), memory=self._memory, **how)
         for refused in found.refused:
             self._say_once(f"{refused} may not be listed: permission denied. What lies there waits; grant this user read access to it.")
         if found.new or found.readmitted:

@@ -8,11 +8,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.io import ledger
+from spark_jobs.io import ledger, ledger_memory
 from spark_jobs.io.delta_log import START, added_files
 from spark_jobs.io.landing import LandingFolder
 from spark_jobs.io.ledger import admit, discover, readmit
-from spark_jobs.io.ledger_files import chunks
+from spark_jobs.io.ledger_files import chunks, ledger_rows
+from spark_jobs.io.ledger_memory import LedgerMemory
 from spark_jobs.io.ops import Ops
 from spark_jobs.spec.errors import ConfigurationFault, UnknownName
 from spark_jobs.spec.pipeline import load_pipeline
@@ -234,3 +235,25 @@ def test_the_hourly_look_reads_only_ledger_files_of_the_listed_dates(settings, l
     table, dates = seen[0]
     fragments = table.to_pyarrow_dataset().get_fragments(filter=pc.field("prefix_date").isin(list(dates)))
     assert len(list(fragments)) == 2
+
+
+def test_a_driver_that_looks_again_and_again_enters_each_version_once_whoever_else_enters(settings, landing, monkeypatch):
+    memory, whole = LedgerMemory(), []
+    monkeypatch.setattr(ledger_memory, "ledger_rows", lambda *asked: whole.append(asked[1]) or ledger_rows(*asked))
+
+    def look():
+        return discover(settings, PIPELINE, "stream", NOW, sweep=False, memory=memory).new
+
+    put(landing, "a.json.gz")
+    put(landing, "b.json.gz")
+    assert [look(), look()] == [2, 0]
+    put(landing, "c.json.gz")
+    discover(settings, PIPELINE, "somebody else", NOW, sweep=False)
+    put(landing, "d.json.gz")
+    assert [look(), look()] == [1, 0]
+    put(landing, "b.json.gz", b"changed")
+    assert [look(), look()] == [1, 0]
+    put(landing, "AWSLogs/1/CloudTrail/r/2026/01/05/e.json.gz")
+    assert [look(), look()] == [1, 0]
+    assert len(rows(settings)) == 6
+    assert whole == [{None}, {date(2026, 1, 5)}]  # one reading of what was there before, and only of dates that are new
