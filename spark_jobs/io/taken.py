@@ -33,12 +33,18 @@ class Begin:
 Count = Callable[[Sequence[AddedFile]], Sequence[tuple[int, int]]]
 
 
-def begin_after(settings: Settings, source: TableId, since: int, count: Count) -> Begin:
+def begin_after(settings: Settings, source: TableId, since: int, count: Count, *, fallback: Position | None = None) -> Begin:
     """The place in the source before its first row that was not taken, looked for from version `since` on.
 
-    Raises FileNotFoundError when a commit file of the source from there on was cleaned up.
+    `fallback`: a place that is known to be reached, for a log that no longer has the commits from `since` to there. Raises
+    FileNotFoundError when a commit file of the source after that was cleaned up.
     """
-    files = list(added_files(settings, source, Position(since, -1)))
+    try:
+        files = list(added_files(settings, source, Position(since, -1)))
+    except FileNotFoundError:
+        if fallback is None or fallback.index >= 0:
+            raise
+        files = list(added_files(settings, source, fallback))
     counts = count(files)
     latest = latest_version(settings, source)
     position, until, seen = None, NOTHING_TAKEN, (-1, -1)

@@ -13,6 +13,15 @@ from spark_jobs.spec.tables import DECISIONS, VERDICTS, TableId
 SUPERSEDED = "superseded"
 
 
+def open_batches(run: Run, tables: Sequence[TableId]) -> set[str]:
+    """The batch ids about which a person is asked, or has decided and nobody has carried it out yet."""
+    from spark_jobs.report.batches import waiting_batches
+    from spark_jobs.report.views import LakeViews
+
+    rows = waiting_batches(LakeViews(run.settings), pipeline=run.pipeline.name)
+    return {row["batch_id"] for row in rows if row["table"] in map(str, tables)}
+
+
 def hand_over_decisions(run: Run, tables: Sequence[TableId], successors: Mapping[str, str]) -> list[str]:
     """Close what is open under the old names; a decision about a batch that is made again in the same bounds goes over to its new name.
 

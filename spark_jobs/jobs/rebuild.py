@@ -24,7 +24,7 @@ from spark_jobs.io.taken import Begin, batches_beside, begin_after, files_taken,
 from spark_jobs.io.work import bronze_checkpoint, gold_checkpoint, named_silver_version, silver_checkpoint
 from spark_jobs.jobs.gold_batch import complete_books
 from spark_jobs.jobs.gold_standing import gold_fault
-from spark_jobs.jobs.open_batches import hand_over_decisions
+from spark_jobs.jobs.open_batches import hand_over_decisions, open_batches
 from spark_jobs.jobs.publishing import write_books
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.errors import CheckpointDamaged, UnknownName
@@ -79,13 +79,14 @@ def _rebuild_stream(run: Run, leases: Leases, layer: Layer, old: Checkpoint) -> 
         ) from None
     left = _batches_left(run, layer, table)
     begun, offsets = _begun_batch(old, last, _id(run, old.source))
-    voids = sorted({name for name in left if last.is_void(name)} | ({begun} if begun else set()))
+    voids = sorted({name for name in left | open_batches(run, (table,)) if last.is_void(name)} | ({begun} if begun else set()))
     count = (files_taken if layer == "bronze" else records_taken)(settings, run.pipeline, last.is_void)
     since = 0
     if last.batch_id and last.reaches_back and not last.was_restored and _reads(old) == _id(run, old.source):
         since = max(0, int(last.note.get("source_version") or 0))  # all before it was taken by the batches that count
+    position = _position(old) if _ends_with(old, last) else None
     try:
-        begin = begin_after(settings, old.source, since, count)
+        begin = begin_after(settings, old.source, since, count, fallback=position)
     except FileNotFoundError:
         raise CheckpointDamaged(
             f"The log of {old.source} no longer has the commits from version {since} on, so nobody can tell what {table} has not taken. "
@@ -93,7 +94,7 @@ def _rebuild_stream(run: Run, leases: Leases, layer: Layer, old: Checkpoint) -> 
         ) from None
     name = _next_name(old, {last.batch_id, *left})
     first = f"{name}-{BASE + 1:08d}"
-    keeps_bounds = bool(offsets) and begin.taken_until < 0 and begin.position == _position(old)
+    keeps_bounds = bool(offsets) and begin.taken_until < 0 and begin.position == position
     done = Rebuilt(table, f"{settings.checkpoint(table)}/{name}")
     successors = {void: first if void == begun and keeps_bounds else "" for void in voids}
     done.said += hand_over_decisions(run, (table,), successors)
@@ -126,8 +127,8 @@ def _rebuild_gold(run: Run, leases: Leases) -> Rebuilt:
     begun, offsets = _begun_batch(old, None, _id(run, old.source))
     for table in hourly:
         complete_books(run, table)
-    if begun:
-        done.said += hand_over_decisions(run, hourly, {begun: first if offsets else ""})
+    asked = {batch for batch in open_batches(run, hourly) if STREAM_BATCH.match(batch)} | ({begun} if begun else set())
+    done.said += hand_over_decisions(run, hourly, {batch: first if offsets and batch == begun else "" for batch in asked})
     leases.check()
     begin = Begin(Position(behind + 1, -1))
     make_generation(settings, old, begin, name=name, follows="", voids=[], begun=offsets, at=run.clock())
@@ -200,6 +201,11 @@ def _position(old: Checkpoint) -> Position | None:
         return old.position()
     except CheckpointDamaged:
         return None
+
+
+def _ends_with(old: Checkpoint, last: LastBatch) -> bool:
+    """Whether the newest batch that the checkpoint calls finished is the last one that the table has."""
+    return bool(last.batch_id) and old.newest_batch_id() == last.batch_id
 
 
 def _id(run: Run, table: TableId) -> str:

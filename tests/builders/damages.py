@@ -35,8 +35,8 @@ class Killed(Exception):
     """Stands for the death of a driver at a line, in a process that goes on."""
 
 
-def checkpoint(stack: Stack, layer: str) -> Path:
-    return Path(stack.settings.checkpoint(LAYERS[layer])) / "v1"
+def checkpoint(stack: Stack, layer: str, generation: str = "v1") -> Path:
+    return Path(stack.settings.checkpoint(LAYERS[layer])) / generation
 
 
 def newest(folder: Path) -> Path:
@@ -48,8 +48,8 @@ def remove(path: Path) -> None:
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
 
 
-def whole(stack: Stack, layer: str) -> None:
-    remove(checkpoint(stack, layer))
+def whole(stack: Stack, layer: str, generation: str = "v1") -> None:
+    remove(checkpoint(stack, layer, generation))
 
 
 def generation_file(stack: Stack, layer: str) -> None:
@@ -60,8 +60,8 @@ def metadata(stack: Stack, layer: str) -> None:
     remove(checkpoint(stack, layer) / "metadata")
 
 
-def newest_offsets(stack: Stack, layer: str) -> None:
-    remove(newest(checkpoint(stack, layer) / "offsets"))
+def newest_offsets(stack: Stack, layer: str, generation: str = "v1") -> None:
+    remove(newest(checkpoint(stack, layer, generation) / "offsets"))
 
 
 def newest_commit(stack: Stack, layer: str) -> None:
