@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -55,22 +55,7 @@ from spark_jobs.spec.tables import (
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WEEK = 8 * DAY  # a week to compare with, and today
 PACES_OF = 6 * HOUR  # five batches of hourly runs
-_BOOKS = [
-    "table",
-    "layer",
-    "batch_id",
-    "run_id",
-    "written",
-    "quarantined",
-    "held",
-    "is_balanced",
-    "equation",
-    "source_version",
-    "target_version",
-    "epoch",
-    "finished_at",
-]
-Row = dict[str, Any]
+_BOOKS = ["table", "layer", "run_id", "written", "quarantined", "held", "source_version", "target_version", "epoch", "finished_at"]
 
 
 class FactsReader:
@@ -133,11 +118,16 @@ class FactsReader:
             rows = self.ops.read(FILES, ["listed_at", "admitted"], wanted)
             rows = rows.sort_by([("listed_at", "descending")]).slice(0, 1)
         live = rows.filter(pc.field("admitted").isin(["live", "retry"]) | pc.field("admitted").is_null())
-        return Arrivals(tuple(sorted(pc.unique(live["listed_at"]).to_pylist())))
+        return Arrivals(tuple(sorted(pc.unique(_minutes(live["listed_at"])).to_pylist())))
 
     def traffic(self) -> Traffic:
-        mine = [row for row in self.books if row["layer"] == "bronze" and row["run_id"] not in self._backfill_runs]
-        return Traffic(tuple(sorted((row["finished_at"], _taken_in(row)) for row in mine)))
+        """By the minute."""
+        bronze = self.books.filter(
+            (pc.field("layer") == "bronze") & ~pc.field("run_id").isin(pa.array(sorted(self._backfill_runs), pa.string()))
+        )
+        minutes = {"at": _minutes(bronze["finished_at"])} | {term: bronze[term] for term in ("written", "quarantined", "held")}
+        sums = pa.table(minutes).group_by("at").aggregate([(term, "sum") for term in ("written", "quarantined", "held")]).to_pylist()
+        return Traffic(tuple(sorted((row["at"], sum(row[name] or 0 for name in row if name != "at")) for row in sums)))
 
     def late_events(self) -> LateEvents:
         columns = ["table", "window_start", "key", "events", "brought_by"]
@@ -147,8 +137,8 @@ class FactsReader:
         events: dict[str, int] = defaultdict(int)
         for row in live:  # an event is in windows of several tables, and counts once
             events[row["table"]] += row["events"] or 0
-        lately = [row for row in self.books if row["layer"] == "silver" and row["finished_at"] > self.now - HOUR]
-        return LateEvents(max(events.values(), default=0), len(live), sum(row["written"] or 0 for row in lately))
+        lately = self.books.filter((pc.field("layer") == "silver") & (pc.field("finished_at") > self.now - HOUR))
+        return LateEvents(max(events.values(), default=0), len(live), pc.sum(lately["written"]).as_py() or 0)
 
     def growing(self) -> list[GrowingGroup]:
         from spark_jobs.report.quarantine_groups import growing_groups
@@ -177,8 +167,10 @@ class FactsReader:
         return list(newest.values())
 
     def unbalanced(self) -> list[UnbalancedBatch]:
-        rows = self.books if not self._has_open("books_unbalanced") else self._read_books(self._since("books_unbalanced"))
-        wrong = [row for row in rows if row["is_balanced"] is False]
+        since = min([self.now - WEEK, *(one.since - HOUR for one in self.open if one.rule == "books_unbalanced")])
+        columns = ["table", "batch_id", "equation", "finished_at"]
+        mine = (pc.field("pipeline") == self.pipeline.name) & ~pc.field("is_balanced")
+        wrong = self.ops.read(BOOKS, columns, mine, since={"finished_at": since}).to_pylist()
         return [UnbalancedBatch(row["table"], row["batch_id"], row["equation"], row["finished_at"]) for row in wrong]
 
     def disks(self) -> list[Disk]:
@@ -196,25 +188,31 @@ class FactsReader:
         return list(found.values())
 
     @cached_property
-    def books(self) -> Sequence[Row]:
+    def books(self) -> pa.Table:
         """The books of the last days."""
-        return self._read_books(self.now - WEEK)
+        return self.ops.read(BOOKS, _BOOKS, equal={"pipeline": self.pipeline.name}, since={"finished_at": self.now - WEEK})
+
+    @cached_property
+    def _consumed(self) -> dict[str, int]:
+        """Per table the newest version of its source that it has read."""
+        newest = self.books.select(["table", "source_version"]).group_by("table").aggregate([("source_version", "max")])
+        return dict(zip(newest["table"].to_pylist(), newest["source_version_max"].to_pylist(), strict=True))
+
+    @cached_property
+    def _batches_with_rows(self) -> dict[TableId, pa.Table]:
+        """Of the tables that others read: the batches that brought rows."""
+        columns = self.books.select(["table", "written", "target_version", "finished_at"])
+        sources = (self.pipeline.bronze_table, self.pipeline.silver_table)
+        return {one: columns.filter((pc.field("table") == str(one)) & (pc.field("written") > 0)) for one in sources}
 
     @cached_property
     def _backfill_runs(self) -> set[str]:
         rows = self.ops.read(BACKFILL_CHUNKS, ["run_id"], equal={"pipeline": self.pipeline.name}, since={"at": self.now - WEEK - DAY})
         return set(rows["run_id"].to_pylist()) - {None}
 
-    def _read_books(self, since: datetime) -> list[Row]:
-        rows: list[Row] = self.ops.read(BOOKS, _BOOKS, equal={"pipeline": self.pipeline.name}, since={"finished_at": since}).to_pylist()
-        return rows
-
     def _since(self, *rules: str) -> datetime:
         """Two days ago, or when the oldest open incident of these rules began, if that was before."""
         return min([self.now - 2 * DAY, *(one.since - HOUR for one in self.open if one.rule in rules)])
-
-    def _has_open(self, rule: str) -> bool:
-        return any(one.rule == rule for one in self.open)
 
     def _oldest_unread_file(self) -> datetime | None:
         """When the oldest file was listed that bronze has not read; history that a backfill brings may wait."""
@@ -232,17 +230,11 @@ class FactsReader:
     def _oldest_unread_batch(self, table: TableId) -> datetime | None:
         """When the oldest batch of the source was written that the table has not consumed."""
         source = self.pipeline.bronze_table if table.layer == "silver" else self.pipeline.silver_table
-        consumed = max((row["source_version"] or 0 for row in self._books_of.get(str(table), ())), default=-1)
-        rows = (row for row in self._books_of.get(str(source), ()) if row["written"] and (row["target_version"] or 0) > consumed)
-        return min((row["finished_at"] for row in rows), default=None)
-
-    @cached_property
-    def _books_of(self) -> Mapping[str, list[Row]]:
-        found: dict[str, list[Row]] = defaultdict(list)
-        for row in self.books:
-            found[row["table"]].append(row)
+        consumed = self._consumed.get(str(table))
+        unread = pc.field("target_version") > (-1 if consumed is None else consumed)
+        found: datetime | None = pc.min(self._batches_with_rows[source].filter(unread)["finished_at"]).as_py()
         return found
 
 
-def _taken_in(row: Row) -> int:
-    return sum(row[term] or 0 for term in ("written", "quarantined", "held"))
+def _minutes(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.floor_temporal(times, unit="minute")

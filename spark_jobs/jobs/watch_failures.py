@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from spark_jobs.io.ops import Ops
 from spark_jobs.report.notice import masked
 from spark_jobs.spec import errors
@@ -23,7 +26,7 @@ DRIVER_KILLED = "Killed"
 WITH_ITS_DRIVER = timedelta(minutes=2)  # a query that fails takes its driver with it: one failure
 
 
-def query_marks(settings: Settings, pipeline: Pipeline, *, since: datetime, books: Callable[[], Sequence[Row]]) -> list[Mark]:
+def query_marks(settings: Settings, pipeline: Pipeline, *, since: datetime, books: Callable[[], pa.Table]) -> list[Mark]:
     """Failures of queries and drivers, their restarts, and batches that were done after them."""
     ops = Ops(settings)
     columns = ["table", "run_id", "event", "error", "sentence", "host", "pid", "at"]
@@ -45,7 +48,8 @@ def query_marks(settings: Settings, pipeline: Pipeline, *, since: datetime, book
             marks.append(Mark(subject, "begun", row["at"]))
     subjects = {mark.subject for mark in marks if mark.kind != "begun"}
     first = min(row["at"] for row in failed)
-    done = [(row["table"], row["finished_at"]) for row in books() if row["finished_at"] > first]
+    booked = books().filter(pc.field("finished_at") > first)
+    done = list(zip(booked["table"].to_pylist(), booked["finished_at"].to_pylist(), strict=True))
     progress = ops.read(PROGRESS, ["table", "at"], equal={"pipeline": pipeline.name}, since={"at": first}).to_pylist()
     done += [(row["table"], row["at"]) for row in progress]
     return marks + [Mark(subject, "well", at) for table, at in done for subject in subjects if _is_work_of(pipeline, table, subject)]

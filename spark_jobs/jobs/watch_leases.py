@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_jobs.io.lake import storage
 from spark_jobs.spec.alert_facts import Takeover
@@ -16,7 +19,7 @@ from spark_jobs.spec.settings import Settings
 Row = dict[str, Any]
 
 
-def takeovers(settings: Settings, pipeline: Pipeline, *, since: datetime, books: Callable[[], Sequence[Row]]) -> list[Takeover]:
+def takeovers(settings: Settings, pipeline: Pipeline, *, since: datetime, books: Callable[[], pa.Table]) -> list[Takeover]:
     """One for each writer that lost its tables, oldest first; a writer of many tables loses them together."""
     lost: dict[str, list[tuple[str, int, Row, Row]]] = {}
     for table in map(str, pipeline.all_tables):
@@ -29,11 +32,11 @@ def takeovers(settings: Settings, pipeline: Pipeline, *, since: datetime, books:
     return [_takeover(which, tables, books) for which, tables in lost.items()]
 
 
-def _takeover(which: str, tables: list[tuple[str, int, Row, Row]], books: Callable[[], Sequence[Row]]) -> Takeover:
+def _takeover(which: str, tables: list[tuple[str, int, Row, Row]], books: Callable[[], pa.Table]) -> Takeover:
     _, _, before, after = tables[0]
-    taken = {(table, epoch) for table, epoch, _, _ in tables}
     done = [_moment(one["renewed_at"]) for _, _, _, one in tables if one.get("released")]
-    done += [row["finished_at"] for row in books() if (row["table"], row["epoch"]) in taken]
+    for table, epoch, _, _ in tables:
+        done += books().filter((pc.field("table") == table) & (pc.field("epoch") == epoch))["finished_at"].to_pylist()
     at = _moment(before["renewed_at"])  # its last sign of life: the new one's first is not kept
     return Takeover(tuple(table for table, *_ in tables), _named(before), _named(after), which, at, min(done, default=None))
 
