@@ -37,11 +37,11 @@ class Driver:
         return next(process for process in self.family() if process.name() == "java")
 
     def python(self) -> psutil.Process:
-        return next(process for process in self.jvm().children() if "stream.py" in " ".join(process.cmdline()))
+        return next(process for process in self.jvm().children() if "stream.py" in words_of(process))
 
     def workers(self) -> list[psutil.Process]:
         """The Python processes that read files for the JVM."""
-        daemons = [process for process in self.jvm().children() if "pyspark.daemon" in " ".join(process.cmdline())]
+        daemons = [process for process in self.jvm().children() if "pyspark.daemon" in words_of(process)]
         return [worker for daemon in daemons for worker in daemon.children()]
 
     def is_at_work(self) -> bool:
@@ -56,6 +56,14 @@ class Driver:
         for process in frozen:
             process.suspend()
         return frozen
+
+
+def words_of(process: psutil.Process) -> str:
+    """Its command line; nothing when it has just ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def until(is_so: Callable[[], bool], otherwise: str, within_s: float = PATIENCE_S) -> None:

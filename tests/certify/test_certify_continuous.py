@@ -7,11 +7,11 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from spark_jobs.io.relay import driver_of
+from spark_jobs.io.relay import driver_of, successors
 from spark_jobs.spec.pipeline import load_pipeline
 from spark_jobs.spec.settings import load_settings
 from tests.builders.accounting import assert_every_record_accounted_for
-from tests.builders.continuous_driver import until
+from tests.builders.continuous_driver import until, words_of
 from tests.builders.deliveries import text
 from tests.builders.landing_files import document, land, log_path, packed
 from tests.builders.running_airflow import running
@@ -20,6 +20,7 @@ from tests.builders.stack import Stack
 HOURLY, CONTINUOUS = "cloudtrail_hourly", "cloudtrail_continuous"
 PIPELINE = load_pipeline("cloudtrail")
 LIFETIME_MIN = 3
+MORE = {"ASSAY_LIFETIME_MIN": str(LIFETIME_MIN), "ASSAY_GOLD_TRIGGER": "every 5 seconds"}
 PART = 5
 NOTICED_S = 75 + 10  # a killed supervisor: until its heartbeat is missed, and until the scheduler looks
 
@@ -57,8 +58,7 @@ class Continuous:
 @pytest.fixture(scope="module")
 def continuous(tmp_path_factory):
     landing = tmp_path_factory.mktemp("landing")
-    more = {"ASSAY_LIFETIME_MIN": str(LIFETIME_MIN), "ASSAY_GOLD_TRIGGER": "every 5 seconds"}
-    with running(tmp_path_factory.mktemp("up"), landing, **more) as up:
+    with running(tmp_path_factory.mktemp("up"), landing, **MORE) as up:
         one = Continuous(up)
         one.deliver()
         up.wait_for("Ctrl-C stops all of it")
@@ -88,10 +88,10 @@ def test_what_is_killed_comes_back_by_itself(continuous, say, who):
     jvm = continuous.jvm()
     runner = jvm.parent()
     holder = driver_of(continuous.settings, PIPELINE)
-    workers = [one for one in jvm.children(recursive=True) if "pyspark.daemon" in " ".join(one.cmdline())]
+    workers = [one for one in jvm.children(recursive=True) if "pyspark.daemon" in words_of(one)]
     victim = {"Python worker": workers[-1] if workers else jvm, "JVM": jvm, "driver": psutil.Process(holder.pid),
               "task runner": runner, "supervisor": runner.parent()}[who]  # fmt: skip
-    assert "LocalExecutor" in " ".join(runner.parent().cmdline()), "these are Airflow's processes"
+    assert "LocalExecutor" in words_of(runner.parent()), "these are Airflow's processes"
     victim.kill()
     continuous.deliver()
     came_back_s = continuous.wait_for_all(f"nothing came after the {who} was killed")
@@ -113,7 +113,7 @@ def test_one_run_relieves_the_other(continuous, say):
 
 def test_a_killed_scheduler_ends_all_of_it_and_the_next_up_goes_on(continuous, say):
     up = continuous.up
-    schedulers = [server for keeper in psutil.Process(up.process.pid).children() if "scheduler" in keeper.cmdline()
+    schedulers = [server for keeper in psutil.Process(up.process.pid).children() if " scheduler" in words_of(keeper)
                   for server in keeper.children()]  # fmt: skip
     family = up.family()
     schedulers[0].kill()
@@ -125,6 +125,28 @@ def test_a_killed_scheduler_ends_all_of_it_and_the_next_up_goes_on(continuous, s
     up.start()
     up.wait_for("Ctrl-C stops all of it")
     say(f"  scheduler killed: published {continuous.wait_for_all('the next up does not go on'):.0f} s after the next up was ready")
+
+
+def test_of_two_airflows_on_one_lake_one_writes_and_the_other_takes_over_when_it_dies(continuous, tmp_path_factory, say):
+    up = continuous.up
+    with running(tmp_path_factory.mktemp("other"), up.landing, **MORE, ASSAY_LAKE=str(up.home / "lake")) as other:
+        other.wait_for("Ctrl-C stops all of it")
+        other.api().switch(CONTINUOUS, on=True)
+        until(lambda: successors(continuous.settings, PIPELINE), "the other one does not wait for its turn")
+        continuous.deliver()
+        continuous.wait_for_all("beside one that waits, nothing is published")
+        family = up.family()
+        up.process.kill()
+        up.process.wait()
+        continuous.deliver()
+        taken_over_s = continuous.wait_for_all("the other one does not take over")
+        until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family), "the first one is not gone")
+        other.api().switch(CONTINUOUS, on=False)
+    up.start()
+    up.wait_for("Ctrl-C stops all of it")
+    continuous.deliver()
+    continuous.wait_for_all("the first one does not come back")
+    say(f"  two Airflows on one lake: the other one published {taken_over_s:.0f} s after the first one was killed")
 
 
 def test_in_the_end_every_record_is_accounted_for(continuous):

@@ -16,6 +16,7 @@ from spark_jobs.io.lake import lake_table
 from spark_jobs.spec.errors import ConfigurationFault
 from spark_jobs.spec.settings import load_settings
 from spark_jobs.spec.tables import TableId
+from tests.builders.continuous_driver import words_of
 from tests.builders.running_airflow import PATIENCE_S, get, land_history, running
 
 DAG = "cloudtrail_hourly"
@@ -196,7 +197,7 @@ def test_should_it_be_killed_itself_its_servers_end_by_themselves(up):
 
 def schedulers(up):
     keepers = psutil.Process(up.process.pid).children()
-    return [server for keeper in keepers if "scheduler" in keeper.cmdline() for server in keeper.children()]
+    return [server for keeper in keepers if " scheduler" in words_of(keeper) for server in keeper.children()]
 
 
 def is_free(port):

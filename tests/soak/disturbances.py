@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import psutil
 
+from tests.builders.continuous_driver import words_of
 from tests.builders.stack import PROJECT, Stack
 from tests.soak.services import Service, driver_family
 
@@ -29,11 +30,11 @@ class Disturbances:
         family = driver_family(self.stack)
         match what:
             case "kill driver":
-                return _kill([one for one in family if "stream" in " ".join(_words(one)) and one.name() != "java"][:1])
+                return _kill([one for one in family if "stream" in words_of(one) and one.name() != "java"][:1])
             case "kill JVM":
                 return _kill([one for one in family if one.name() == "java"][:1])
             case "kill worker":
-                workers = [one for one in family if "pyspark.daemon" in " ".join(_words(one))]
+                workers = [one for one in family if "pyspark.daemon" in words_of(one)]
                 return _kill(chance.sample(workers, 1) if workers else [])
             case "kill task runner":
                 runner = self.service.task_runner()
@@ -91,10 +92,3 @@ def _kill(processes: list[psutil.Process]) -> str:
             said.append(f"process {process.pid} ({process.name()})")
             process.kill()
     return ", ".join(said) or "there was none"
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
