@@ -9,7 +9,7 @@ light := tests/architecture tests/dags tests/expectations tests/unit
 heavy := tests/integration tests/setup tests/spark
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 setup: ## Install everything under .assay/ (the other targets call it; quick when nothing has changed)
 	@infra/setup/bootstrap.sh
@@ -44,7 +44,10 @@ bench: setup ## Print CPU and wall time on a seeded reference set, beside plain 
 	@PATH="$$PATH:$(state)/bootstrap/bin" UV_PROJECT_ENVIRONMENT="$(state)/venv" uv sync --frozen --quiet --inexact --group bench
 	@$(bin)/python -m tests.bench
 
+bench-freshness: setup ## Print how fresh a continuous pipeline is and what it costs, at 25, 50 and 75 % load (2 hours; QUICK=1: 15 min)
+	@$(bin)/python -m tests.bench.freshness $(if $(QUICK),--quick)
+
 clean: ## Remove the lake, the landing folder, the reports and Airflow's state; the installed environment stays
 	@rm -rf "$(state)"/{lake,landing,reports,airflow,failures.jsonl}
 
-.PHONY: help setup run up status check test certify soak bench clean
+.PHONY: help setup run up status check test certify soak bench bench-freshness clean

@@ -29,6 +29,7 @@ class Pace:
     def __init__(self, run: Run, query: str, size: BatchSize | None) -> None:
         self._run, self._query, self.size = run, query, size
         self._bytes = 0
+        self.batches, self.seconds, self.gate_seconds = 0, 0.0, 0.0
         self.in_force = 0  # the limit that the running query was started with
 
     def begin_query(self) -> None:
@@ -54,8 +55,21 @@ class Pace:
         """Around a batch; one that fails says nothing about the pace."""
         began, self._bytes = time.monotonic(), 0
         yield
+        seconds = time.monotonic() - began
+        self.batches, self.seconds = self.batches + 1, self.seconds + seconds
         if self.size is not None:
-            self.size.after(self._bytes, time.monotonic() - began)
+            self.size.after(self._bytes, seconds)
+
+    @contextmanager
+    def gating(self) -> Iterator[None]:
+        """Around a gate within a batch."""
+        began = time.monotonic()
+        yield
+        self.gate_seconds += time.monotonic() - began
+
+    def said(self) -> dict[str, float]:
+        """What its batches took, and the gates within them."""
+        return {"batches": self.batches, "seconds": round(self.seconds, 2), "gate_seconds": round(self.gate_seconds, 2)}
 
 
 def sized(run: Run, least: int = LEAST_BYTES) -> BatchSize:

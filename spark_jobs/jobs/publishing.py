@@ -11,6 +11,7 @@ import importlib
 import json
 import uuid
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -157,8 +158,10 @@ def judge(run: Run, layer: Layer, table: TableId, batch_id: str, rows: DataFrame
     facts = {**facts, "books": books}
     suites = importlib.import_module(f"expectations.{run.pipeline.name}.{layer}")
     suite = suites.suite(table.name.removeprefix(f"{run.pipeline.name}_"), facts)
-    verdict = evaluate(rows, suite=suite, policy=run.pipeline.policy(layer), table=str(table), batch_id=batch_id, books=books, facts=facts)
-    record_verdict(run, layer, table, verdict)
+    with run.pace.gating() if run.pace else nullcontext():
+        policy = run.pipeline.policy(layer)
+        verdict = evaluate(rows, suite=suite, policy=policy, table=str(table), batch_id=batch_id, books=books, facts=facts)
+        record_verdict(run, layer, table, verdict)
     return verdict
 
 

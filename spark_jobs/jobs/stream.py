@@ -36,7 +36,7 @@ def run_stream(run: Run, layers: Sequence[Layer] = LAYERS, lifetime_s: float | N
     """Run the layers until the lifetime is over, a signal comes, or somebody asks. Each reason ends it at a batch boundary.
 
     Raises LeaseLost when another writer has taken over, CrashLoop, and whatever ended a layer. Returns `layers` that ran, `ended` (why),
-    `stopped` (the sentence of a gate that stopped a layer), `sentence`.
+    `stopped` (the sentence of a gate that stopped a layer), `pace` (per query: batches, their seconds, those of the gates), `sentence`.
     """
     if run.trigger.ends:
         run = replace(run, settings=run.settings.model_copy(update={"trigger": run.pipeline.stream_trigger}))
@@ -58,7 +58,8 @@ def run_stream(run: Run, layers: Sequence[Layer] = LAYERS, lifetime_s: float | N
         done = [one.layer for one in streamed if one.has_run]
         record_cost(run, "continuous", done)
     stopped = " ".join(one.stopped for one in streamed if one.stopped) or None
-    return {"layers": done, "stopped": stopped, "ended": ending.why, "sentence": ending.sentence}
+    pace = {one.query_name: one.pace.said() for one in streamed}
+    return {"layers": done, "stopped": stopped, "ended": ending.why, "pace": pace, "sentence": ending.sentence}
 
 
 def _run_in_relay(run: Run, layers: Sequence[Layer], ending: Ending, streamed: list[StreamedLayer]) -> None:

@@ -39,6 +39,7 @@ class StreamedLayer(threading.Thread):
         self.has_run = False
         self._run, self._ending, self._until = run, ending, until
         self._tables = run.pipeline.tables(layer)
+        self.pace = run.pace or Pace(run, query_of(run, layer), None)
         self.query_name = query_of(run, layer)
         self._lost: LeaseLost | None = None
         self._seen: set[str] = set()  # decisions and parked events that a start of the query has taken up, or could not

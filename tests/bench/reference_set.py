@@ -162,6 +162,16 @@ class _Records:
         return chance.choice(self._templates) % values
 
 
+class LiveRecords:
+    """Records of any moment, without re-deliveries; each process has its own."""
+
+    def __init__(self) -> None:
+        self._stream = _Records(number=random.SystemRandom().randrange(10**9), files=1)
+
+    def of(self, account: str, region: str, delivered: datetime, count: int) -> list[str]:
+        return [self._stream._record(account, region, delivered) for _ in range(count)]
+
+
 def _templates() -> list[str]:
     """The sample's records as %-templates for time, event, request, region, account, user, address and detail."""
     templates = []
