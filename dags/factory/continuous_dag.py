@@ -47,8 +47,8 @@ def continuous_dag(pipeline: Pipeline, settings: Settings | None = None) -> DAG:
         is_paused_upon_creation=True,
         max_consecutive_failed_dag_runs=1,
     ) as dag:
-        ask_decisions = ask_decisions_task(pipeline).as_teardown()
-        stream_task(pipeline, settings) >> ask_decisions >> report_task(pipeline).as_teardown()
+        # Beside each other: the next driver starts when both are done.
+        stream_task(pipeline, settings) >> [ask_decisions_task(pipeline).as_teardown(), report_task(pipeline).as_teardown()]
     return dag
 
 

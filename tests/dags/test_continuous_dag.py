@@ -26,7 +26,7 @@ def test_a_run_is_one_driver_then_the_questions_and_the_report(continuous):
     assert {task.task_id: task.upstream_task_ids for task in continuous.tasks} == {
         "stream": set(),
         "ask_decisions": {"stream"},
-        "report": {"ask_decisions"},
+        "report": {"stream"},
     }
     assert {task.task_id for task in continuous.tasks if task.is_teardown} == {"ask_decisions", "report"}
     assert not any(task.on_failure_fail_dagrun for task in continuous.tasks if task.is_teardown)
