@@ -15,11 +15,11 @@ from spark_jobs.spec.settings import Settings
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-NARROW = 110  # columns of a terminal below which each table gets lines of its own
+NARROW = 150  # columns of a terminal below which each table gets lines of its own
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 HEADINGS = {
     "table": "table", "doing": "doing", "rates": "records/s in, done", "took": "batch took", "size": "size of limit", "behind": "behind",
-    "fresh": "newest event", "age": "last batch", "gate": "gate", "spark": "records of the last batches",
+    "fresh": "newest event", "age": "last batch", "gate": "gate", "spark": "records per batch",
 }  # fmt: skip
 _COLOURS = {"pass": "green", "warn": "yellow", "hold": "yellow", "stop": "bold red"}
 
@@ -129,8 +129,8 @@ def _table(cells: list[dict[str, str]]) -> RenderableType:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in HEADINGS.values():
-        table.add_column(heading, overflow="fold")
+    for key, heading in HEADINGS.items():
+        table.add_column(heading, overflow="fold", no_wrap=key in ("table", "spark"))
     for row in cells:
         table.add_row(*(Text(inert(row[key]), style=_COLOURS.get(row[key], "")) for key in HEADINGS))
     return table
