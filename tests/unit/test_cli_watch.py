@@ -25,7 +25,7 @@ from tests.builders.assay_command import assay, assay_json
 from tests.builders.ops_rows import SILVER, environment, small_lake, write
 from tests.builders.progress_row import progress_row
 
-PATIENCE_S = 60
+PATIENCE_S = 30
 COMMAND = [sys.executable, "-m", "spark_jobs.cli.main", "status", "--watch", "--every", "0.3"]
 
 
@@ -43,9 +43,7 @@ def test_the_screen_follows_the_batches_and_ctrl_c_ends_it_cleanly(tmp_path, col
         here = {"message": "Waiting for data to arrive", "is_data_available": True, "is_trigger_active": False, "run_id": "r"}
         QueryStates(settings).write(str(SILVER), {**here, "host": os.uname().nodename, "pid": os.getpid()})
         write(settings, PROGRESS, progress_row(datetime.now(UTC), batch_id="v1-00000004", input_rows=1000, processed_rows_per_s=4321.0))
-        screen.until(
-            "v1-00000004", "4,321", "Run continuously by night shift", "Waiting for data to arrive (data)", "▅█" if columns == 200 else "▄█"
-        )
+        screen.until("v1-00000004", "4,321", "Run continuously by night shift", "Waiting for data", "▅█")
     os.write(leader, b"\x03")
     assert watching.wait(PATIENCE_S) == 0
     screen.until("\x1b[?1049l", "\x1b[?25h")  # the terminal is as it was, with its cursor
