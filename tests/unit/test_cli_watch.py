@@ -49,7 +49,7 @@ def test_the_screen_follows_the_batches_and_ctrl_c_ends_it_cleanly(tmp_path, col
     screen.until("\x1b[?1049l", "\x1b[?25h")  # the terminal is as it was, with its cursor
     assert "Traceback" not in screen.text
     if columns == 80:
-        assert "batch took: 2.0 s" in screen.text
+        assert "batch took: \x1b[0m2.0 s" in screen.text  # a line of its own
 
 
 def test_without_a_terminal_it_prints_plain_lines_once_per_interval(tmp_path):
