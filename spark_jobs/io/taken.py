@@ -103,7 +103,7 @@ class FilesRead:
 
     def __init__(self, ops: Ops, pipeline: Pipeline, file_ids: Iterable[str], is_void: Callable[[str], bool]) -> None:
         columns = ["file_id", "attempt", "outcome", "batch_id"]
-        mine = (pc.field("pipeline") == pipeline.name) & pc.field("file_id").isin(sorted(file_ids))
+        mine = (pc.field("pipeline") == pipeline.name) & pc.field("file_id").isin(pa.array(sorted(file_ids), pa.string()))
         self._attempts: dict[str, int] = {}
         self._ok: set[str] = set()
         for row in ops.read(FILE_OUTCOMES, columns, mine).to_pylist():

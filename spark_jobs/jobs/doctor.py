@@ -139,7 +139,8 @@ def _common(run: Run, checkpoint: Checkpoint, tables: tuple[TableId, ...], found
     found.evidence |= {
         "source": str(checkpoint.source), "source_id": None if source is None else str(source.metadata().id),
         "source_version": None if source is None else source.version(), "generation": checkpoint.generation,
-        "offsets": max(offsets, default=None), "commits": max(commits, default=None),
+        "offsets": max(offsets, default=None), "commits": max(commits, default=None), "engine": checkpoint.engine(),
+        "fixed_settings": _fixed(checkpoint),
     }  # fmt: skip
     try:
         position = checkpoint.position()
@@ -181,15 +182,19 @@ def _engine(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 def _settings(run: Run, checkpoint: Checkpoint) -> Iterator[Finding]:
     """What the first batches have fixed: a restart takes it from the newest offsets file and not from the session."""
-    try:
-        fixed = checkpoint.settings_of(max(checkpoint.files.numbers("offsets"), default=-1))
-    except CheckpointDamaged:
-        return
+    fixed = _fixed(checkpoint)
     if not fixed.get(SHUFFLE) or not checkpoint.has_state():
         return  # a query without state computes the same with any number of partitions
     option = f"{SHUFFLE}={fixed[SHUFFLE]}, {PROVIDER}={fixed.get(PROVIDER, '').rsplit('.', 1)[-1]}"
     said = f"It keeps state in {fixed[SHUFFLE]} partitions, which its first batch has fixed: started with {option} it is safe."
     yield Finding("state", "option", said, option)
+
+
+def _fixed(checkpoint: Checkpoint) -> dict[str, str]:
+    try:
+        return checkpoint.settings_of(max(checkpoint.files.numbers("offsets"), default=-1))
+    except CheckpointDamaged:
+        return {}
 
 
 def _leases(run: Run, tables: tuple[TableId, ...]) -> Iterator[Finding]:

@@ -28,6 +28,8 @@ def hand_over_decisions(run: Run, tables: Sequence[TableId], successors: Mapping
     `successors`: for each old batch id the new one, empty when its records come in batches of other bounds. Calling it again changes
     nothing. Returns what a person should know.
     """
+    if not successors:
+        return []
     names = pc.field("table").isin(list(map(str, tables))) & pc.field("batch_id").isin(list(successors))
     decided = run.ops.read(DECISIONS, filter=names).to_pylist()
     judged = run.ops.read(VERDICTS, ["table", "batch_id", "outcome"], names & pc.field("outcome").isin(["stop", "hold"])).to_pylist()
