@@ -1,4 +1,5 @@
-"""Faults of the machine that any layer may meet, as one sentence: a full disk, a folder that may not be written, too little memory.
+"""Faults of the machine that any layer may meet, as one sentence: a full disk, a folder that may not be written, too little memory, a JVM
+that was killed.
 
 They surface as errors of Python, of delta-rs or of the JVM, the latter two as text only; so the texts are what is looked at.
 """
@@ -9,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from traceback import walk_tb
 
 from spark_jobs.spec.errors import StorageFault
 
@@ -23,6 +25,11 @@ _SYSTEM = re.compile(r"^/(?:proc|sys|dev)/|/site-packages/|\.py$|\.jar$")
 
 def storage_fault(fault: BaseException, lake_root: str) -> StorageFault | None:
     """The sentence for a fault whose cause is the machine; None for any other."""
+    if _is_jvm_gone(fault):
+        return StorageFault(
+            "The driver's JVM has ended in the middle of its work: it was killed, perhaps for want of memory on this machine. "
+            + _NOTHING_LOST
+        )
     for text in _texts(fault):
         place = _place(text, lake_root)
         if _FULL.search(text) or (_NOT_MADE.search(text) and os.access(_existing(place), os.W_OK)):
@@ -32,6 +39,13 @@ def storage_fault(fault: BaseException, lake_root: str) -> StorageFault | None:
         if _MEMORY.search(text):
             return StorageFault(f"The driver's memory did not suffice: raise ASSAY_DRIVER_MEMORY or lower ASSAY_BATCH_MB. {_NOTHING_LOST}")
     return None
+
+
+def _is_jvm_gone(fault: BaseException) -> bool:
+    """The connection to the JVM broke, as opposed to one to some other server."""
+    if not isinstance(fault, ConnectionError) and type(fault).__name__ != "Py4JNetworkError":
+        return False
+    return any("py4j" in frame.f_code.co_filename for frame, _ in walk_tb(fault.__traceback__))
 
 
 def _texts(fault: BaseException | None) -> Iterator[str]:

@@ -21,6 +21,7 @@ from spark_jobs.jobs.layer_start import has_source, source_of, start_layer
 from spark_jobs.jobs.pace import Pace, sized
 from spark_jobs.jobs.query_events import Event, record_event
 from spark_jobs.jobs.run import Run
+from spark_jobs.jobs.storage_faults import storage_fault
 from spark_jobs.spec.errors import GateStopped, LeaseLost
 from spark_jobs.spec.tables import Layer
 
@@ -53,7 +54,8 @@ class StreamedLayer(threading.Thread):
                 self._live()
             if self.has_run:
                 self._tell("terminated", sentence=self._ending.sentence, quietly=True)
-        except BaseException as fault:
+        except BaseException as raised:
+            fault = storage_fault(raised, self._run.settings.lake_root) or raised
             self.fault = fault
             self._tell("terminated", fault)
             self._ending.ask("fault", str(fault))

@@ -70,3 +70,17 @@ def test_the_cause_behind_a_fault_counts():
 )
 def test_a_defect_is_no_fault_of_the_machine(fault):
     assert storage_fault(fault, "/lake") is None
+
+
+def test_a_jvm_that_was_killed_is_said_and_another_server_that_refuses_is_not_taken_for_it():
+    import socket
+
+    from py4j.java_gateway import GatewayParameters, JavaGateway
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    gone = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    fault = storage_fault(_raised(lambda: gone.jvm.java.lang.System.currentTimeMillis()), "/lake")
+    assert fault is not None and str(fault).startswith("The driver's JVM has ended in the middle of its work")
+    assert storage_fault(_raised(lambda: socket.create_connection(("127.0.0.1", port))), "/lake") is None
