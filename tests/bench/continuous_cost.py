@@ -16,10 +16,14 @@ DAY_S, LIFETIME_S = 86_400, 50 * 60
 
 
 def idle_share(driver: LiveDriver, seconds: float) -> float:
-    """CPU-seconds per second of a driver for which nothing lands."""
-    before, began = driver.cpu_s(), time.monotonic()
+    """CPU-seconds per second of a driver for which nothing lands.
+
+    Of each process by itself: a Python worker that ends for want of work takes the account of its whole life with it.
+    """
+    before, began = driver.cpu_by_process(), time.monotonic()
     time.sleep(seconds)
-    return (driver.cpu_s() - before) / (time.monotonic() - began)
+    spent = sum(cpu_s - before.get(pid, 0.0) for pid, cpu_s in driver.cpu_by_process().items())
+    return spent / (time.monotonic() - began)
 
 
 def day_of_both(hourly_runs: int) -> Iterator[str]:

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.compute as pc
 
 from spark_jobs.io.lake import commit_metadata, lake_table, rows_of
@@ -96,6 +98,19 @@ class LiveDriver:
     def cpu_s(self) -> float:
         return tree_cpu_s(self.process.pid)
 
+    def cpu_by_process(self) -> dict[int, float]:
+        """User and system time of each live process of the driver, without those that it has collected."""
+        found = {}
+        for process in self._family():
+            with suppress(psutil.Error):
+                spent = process.cpu_times()
+                found[process.pid] = spent.user + spent.system
+        return found
+
+    def _family(self) -> list[psutil.Process]:
+        root = psutil.Process(self.process.pid)
+        return [root, *root.children(recursive=True)]
+
     def watch_memory(self) -> None:
         threading.Thread(target=self._sample, daemon=True).start()
 
@@ -106,12 +121,10 @@ class LiveDriver:
         return first[len(first) // 2], last[len(last) // 2]
 
     def _sample(self) -> None:
-        import psutil
-
         while not self._done.wait(MEMORY_EVERY_S):
             total = 0.0
             try:
-                for process in [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]:
+                for process in self._family():
                     total += _proportional_mb(process.pid)
             except (psutil.Error, OSError):
                 continue
