@@ -8,14 +8,17 @@ import shutil
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from tempfile import mkdtemp
 
+from tests.builders.disturbed import processes_of
 from tests.builders.stack import Stack
 from tests.soak.disturbances import Disturbances
 from tests.soak.landing_load import LandingLoad
 from tests.soak.readers import Reader
-from tests.soak.schedule import LANDINGS, schedule
+from tests.soak.schedule import LANDINGS, Happening, schedule
 from tests.soak.services import Airflow, Command, Service
 from tests.soak.verdict import broken, wait_until_caught_up
 
@@ -36,39 +39,47 @@ def main() -> int:
     print(f"Seed {seed}, {options.minutes:g} minutes under {options.under}, lake in {folder}. Again: make soak SEED={seed}", flush=True)
 
     stack = Stack(folder, **SETTINGS)
-    service: Service = Command(stack, folder / "service.log") if options.under == "stream" else Airflow(stack, folder / "home")
+    try:
+        faults = storm(stack, plan, options.under)
+    finally:
+        for process in processes_of(stack):  # none is left, unless the soak itself was stopped
+            process.kill()
+    for fault in faults:
+        print(f"BROKEN: {fault}")
+    print(f"Seed {seed}: {f'{len(faults)} invariants are broken; the lake is kept in {folder}' if faults else 'all invariants hold'}.")
+    if not faults and not options.folder:
+        shutil.rmtree(folder)
+    return 1 if faults else 0
+
+
+def storm(stack: Stack, plan: list[Happening], under: str) -> list[str]:
+    """Let it all happen; a sentence for each invariant that is broken afterwards."""
+    service: Service = Command(stack, stack.folder / "service.log") if under == "stream" else Airflow(stack, stack.folder / "home")
     load, reader, disturbances = LandingLoad(stack.landing), Reader(stack), Disturbances(stack, service)
-    recoveries: list[float] = []
-    disturbed_at: float | None = None
-    batches = 0
-    reader.start()
-    began = time.monotonic()
+    recoveries = Recoveries(stack)
 
     def tend() -> None:
         service.tend()
         disturbances.tend()
 
+    reader.start()
+    began = time.monotonic()
     for happening in plan:
         while time.monotonic() - began < happening.at_s:
             tend()
-            done = len(stack.rows("_ops.books", ["batch_id"]))
-            if done > batches and disturbed_at is not None:
-                recoveries.append(time.monotonic() - disturbed_at)
-                disturbed_at = None
-            batches = done
+            recoveries.look()
             time.sleep(0.2)
         if happening.what in LANDINGS:
             said = load.land(happening.what, happening.seed)
         else:
             said = disturbances.disturb(happening.what, happening.seed)
-            disturbed_at = disturbed_at or time.monotonic()
+            recoveries.begin()
         print(f"{happening}: {said}", flush=True)
     load.finish()
     disturbances.settle()
     faults = []
     try:
-        caught_up_s = wait_until_caught_up(stack, tend)
-        print(f"Caught up {caught_up_s:.0f} s after the storm.", flush=True)
+        print(f"Caught up {wait_until_caught_up(stack, tend):.0f} s after the storm.", flush=True)
     except Exception as fault:  # told with the rest
         faults.append(f"it did not catch up: {type(fault).__name__}: {str(fault).splitlines()[0]}")
     service.stop()
@@ -76,16 +87,34 @@ def main() -> int:
     faults += broken(stack, load, reader)
     happened = Counter(one.what for one in plan)
     print(f"Happened: {', '.join(f'{what} {count}' for what, count in sorted(happened.items()))}.")
-    print(f"Landed {load.files} files with {load.events} events; {batches} batches; {reader.looks} looks of a reader.")
-    if recoveries:
-        print(f"Next batch after a disturbance: median {sorted(recoveries)[len(recoveries) // 2]:.0f} s, longest {max(recoveries):.0f} s.")
-    print(f"Starts of the service: {service.starts}.")
-    for fault in faults:
-        print(f"BROKEN: {fault}")
-    print(f"Seed {seed}: {f'{len(faults)} invariants are broken; the lake is kept in {folder}' if faults else 'all invariants hold'}.")
-    if not faults and not options.folder:
-        shutil.rmtree(folder)
-    return 1 if faults else 0
+    print(f"Landed {load.files} files with {load.events} events; {recoveries.batches} batches; {reader.looks} looks of a reader.")
+    print(f"{recoveries} Starts of the service: {service.starts}.")
+    return faults
+
+
+@dataclass
+class Recoveries:
+    """How long after a disturbance the next batch was finished. A disturbance before that counts as the same one."""
+
+    stack: Stack
+    batches: int = 0
+    _seconds: list[float] = field(default_factory=list)
+    _since: float | None = None
+
+    def begin(self) -> None:
+        self._since = self._since or time.monotonic()
+
+    def look(self) -> None:
+        done = len(self.stack.rows("_ops.books", ["batch_id"]))
+        if done > self.batches and self._since is not None:
+            self._seconds.append(time.monotonic() - self._since)
+            self._since = None
+        self.batches = done
+
+    def __str__(self) -> str:
+        if not self._seconds:
+            return "No batch followed a disturbance."
+        return f"Next batch after a disturbance: median {median(self._seconds):.0f} s, longest {max(self._seconds):.0f} s."
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from tests.soak.readers import Reader
 from tests.soak.services import left_over
 
 CATCH_UP_S = 600.0  # what landed last, after the last restart's back-off
+LOOK_EVERY_S = 10.0
 
 
 def wait_until_caught_up(stack: Stack, tend: object) -> float:
@@ -25,7 +26,7 @@ def wait_until_caught_up(stack: Stack, tend: object) -> float:
         except Exception:  # also a table that was replaced between two looks at it
             if time.monotonic() - began > CATCH_UP_S:
                 raise
-        time.sleep(3)
+        time.sleep(LOOK_EVERY_S)  # the accounting reads everything
 
 
 def broken(stack: Stack, load: LandingLoad, reader: Reader) -> Iterator[str]:
