@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.io.delta_log import Position
+from spark_jobs.io.delta_log import START, Position
 from spark_jobs.spec.errors import CheckpointDamaged
 from spark_jobs.spec.tables import TableId
 
@@ -59,10 +59,19 @@ class CheckpointFiles:
         name = f"offsets/{batch}"
         lines = self.lines(name)
         try:
-            return Position.of_offset(lines[OFFSET_LINE]), str(json.loads(lines[OFFSET_LINE])["reservoirId"])
+            place = json.loads(lines[OFFSET_LINE])
+            within_snapshot = bool(place.get("isStartingVersion"))  # then nothing of the log counts as read
+            return START if within_snapshot else Position.of_offset(lines[OFFSET_LINE]), str(place["reservoirId"])
         except (IndexError, KeyError, TypeError, ValueError):
             said = "it does not name a place in a Delta table"
             raise CheckpointDamaged(f"{self.location_of(name)} is damaged: {said}. {self.mend}") from None
+
+    def log_begin(self, batch: int) -> int:
+        """The oldest version whose commit a stream needs that begins where this batch has ended."""
+        if batch not in self.numbers("offsets"):
+            return 0
+        self.offset(batch)
+        return int(json.loads(self.lines(f"offsets/{batch}")[OFFSET_LINE])["reservoirVersion"])
 
     def lines(self, name: str, first: str = "v") -> list[str]:
         """The lines of a checkpoint file, each checked to be the JSON it should be."""

@@ -7,7 +7,6 @@ import uuid
 from datetime import datetime
 
 from spark_jobs.io.checkpoint import Checkpoint
-from spark_jobs.io.delta_log import Position
 from spark_jobs.io.generation import BASE, GENERATION_FILE, Generation
 from spark_jobs.io.lake import lake_table, storage
 from spark_jobs.io.taken import Begin
@@ -38,7 +37,7 @@ def make_generation(
         "metadata": json.dumps({"id": str(uuid.uuid4())}).encode(),
     }
     for number in range(BASE + 1):
-        files[f"offsets/{number}"] = offsets_file(source_id, begin.position, at).encode()
+        files[f"offsets/{number}"] = offsets_file(source_id, begin, at).encode()
         files[f"commits/{number}"] = _COMMIT.encode()
     if begun:
         files[f"offsets/{BASE + 1}"] = begun.encode()
@@ -49,11 +48,11 @@ def make_generation(
     return made
 
 
-def offsets_file(source_id: str, position: Position, at: datetime) -> str:
+def offsets_file(source_id: str, begin: Begin, at: datetime) -> str:
     """An offsets file of one Delta source, as Spark 4.1 and Delta 4.4 write it. It fixes no engine setting: today's hold."""
     batch = {"batchWatermarkMs": 0, "batchTimestampMs": int(at.timestamp() * 1000), "conf": {}}
     place = {
-        "sourceVersion": 1, "reservoirId": source_id, "reservoirVersion": position.version, "index": position.index,
-        "isStartingVersion": False,
+        "sourceVersion": 1, "reservoirId": source_id, "reservoirVersion": begin.position.version, "index": begin.position.index,
+        "isStartingVersion": begin.is_snapshot,
     }  # fmt: skip
     return "\n".join(["v1", *(json.dumps(line, separators=(",", ":")) for line in (batch, place))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spark_jobs.io.checkpoint_files import CheckpointFiles
-from spark_jobs.io.delta_log import START, Position, latest_version
+from spark_jobs.io.delta_log import latest_version
 from spark_jobs.io.lake import commit_actions
 from spark_jobs.spec.errors import AssayError, CheckpointDamaged, SourceChanged
 from spark_jobs.spec.settings import Settings
@@ -20,15 +20,15 @@ def faults_of_source(
     if not offsets:
         return
     latest = latest_version(settings, source)
-    position = _place(files, max(commits)) if commits else START
-    if latest is None or position.version > latest + 1:
+    reached = files.log_begin(max(commits)) if commits else 0
+    if latest is None or reached > latest + 1:
         yield CheckpointDamaged(
-            f"The checkpoint {files.location} has read {source} up to version {position.version - 1}, which now ends with version "
+            f"The checkpoint {files.location} has read {source} up to version {reached - 1}, which now ends with version "
             f"{latest}: the source was set back. {mend}"
         )
         return
     # Spark plans the newest batch once more, also one that is finished: from where the one before it ended.
-    for version in range(_place(files, max(offsets) - 1).version, latest + 1):
+    for version in range(files.log_begin(max(offsets) - 1), latest + 1):
         try:
             actions = commit_actions(settings, source, version)
         except FileNotFoundError:
@@ -37,7 +37,7 @@ def faults_of_source(
                 f"{mend}"
             )
             return
-        if reads_changes or version < position.version:
+        if reads_changes or version < reached:
             continue
         if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
             info: dict[str, object] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
@@ -51,8 +51,3 @@ def changed_in_place(query: str, source: TableId, operation: str, version: int) 
         f"they were read. Nothing was written by this batch. If that is the source's last commit, remove its file from the source's "
         f"_delta_log; else restore the lake from a backup."
     )
-
-
-def _place(files: CheckpointFiles, batch: int) -> Position:
-    """Where a batch ended; the source's beginning when its file is not kept any more, or there was none before it."""
-    return files.offset(batch)[0] if batch in files.numbers("offsets") else START

@@ -23,10 +23,12 @@ from spark_jobs.spec.tables import FILE_OUTCOMES, FILES, SIDES, TableId
 @dataclass(frozen=True, slots=True)
 class Begin:
     """Where a query goes on so that no row of its source is lost. `taken_until`: up to this version of the source some of the rows ahead
-    were taken already, and must be passed over; NOTHING_TAKEN when there are none."""
+    were taken already, and must be passed over; NOTHING_TAKEN when there are none. `is_snapshot`: with all rows that the source has at the
+    position's version, whichever commit brought them."""
 
     position: Position
     taken_until: int = NOTHING_TAKEN
+    is_snapshot: bool = False
 
 
 # For each of the files: how many rows it has for the query, and how many of them were taken.
@@ -56,6 +58,12 @@ def begin_after(settings: Settings, source: TableId, since: int, count: Count, *
         if position is not None and taken:
             until = file.version
     return Begin(position or Position(0 if latest is None else latest + 1, -1), until)
+
+
+def whole_of(settings: Settings, source: TableId) -> Begin:
+    """All rows that the source has now, those that were taken among them, then what comes after."""
+    latest = latest_version(settings, source) or 0
+    return Begin(Position(latest, -1), latest, is_snapshot=True)
 
 
 def records_taken(settings: Settings, pipeline: Pipeline, is_void: Callable[[str], bool]) -> Count:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.io.checkpoint import Checkpoint
-from spark_jobs.io.delta_log import Position, RestoredToUnknown, added_files, removed_files, versions_in_force
+from spark_jobs.io.delta_log import AddedFile, Position, RestoredToUnknown, added_files, removed_files, versions_in_force
 from spark_jobs.io.lake import commit_metadata, lake_table, storage
 from spark_jobs.io.ops import Ops
 from spark_jobs.spec.errors import CheckpointDamaged
@@ -45,9 +47,10 @@ def gold_checkpoint(settings: Settings, pipeline: Pipeline) -> Checkpoint:
 def pending_files(settings: Settings, pipeline: Pipeline, up_to: int | None = None) -> PendingFiles:
     """What the ledger lists for this pipeline beyond the bronze checkpoint; `up_to`: at that version of the ledger."""
     fs, root = storage(settings.location(FILES))
+    ahead = added_files(settings, FILES, bronze_checkpoint(settings, pipeline).position(), up_to)
     files = size = most_files = most_bytes = chunks = 0
-    for added in added_files(settings, FILES, bronze_checkpoint(settings, pipeline).position(), up_to):
-        with fs.open(f"{root}/{added.path}", "rb") as file:
+    for name in _names(settings, ahead):
+        with fs.open(f"{root}/{name}", "rb") as file:
             rows = pq.read_table(file, columns=["pipeline", "state", "size"])
         mine = rows.filter((pc.field("pipeline") == pipeline.name) & (pc.field("state") == "listed"))
         chunk_bytes = pc.sum(mine["size"]).as_py() or 0
@@ -55,6 +58,15 @@ def pending_files(settings: Settings, pipeline: Pipeline, up_to: int | None = No
         chunks += 1
         most_files, most_bytes = max(most_files, mine.num_rows), max(most_bytes, chunk_bytes)
     return PendingFiles(files, size, most_files, most_bytes, chunks)
+
+
+def _names(settings: Settings, ahead: Iterator[AddedFile]) -> list[str]:
+    """The paths of these files of the ledger; of all that it has, when its log no longer tells which came in when."""
+    try:
+        return [file.path for file in ahead]
+    except FileNotFoundError:
+        ledger = lake_table(settings, FILES)
+        return [] if ledger is None else [unquote(str(name)) for name in pa.table(ledger.get_add_actions(flatten=True))["path"].to_pylist()]
 
 
 def is_small(settings: Settings, pipeline: Pipeline) -> bool:

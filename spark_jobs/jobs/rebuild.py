@@ -20,7 +20,7 @@ from spark_jobs.io.lake import lake_table, storage
 from spark_jobs.io.last_batch import LastBatch, last_batch
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.new_generation import make_generation
-from spark_jobs.io.taken import Begin, batches_beside, begin_after, files_taken, records_taken
+from spark_jobs.io.taken import Begin, batches_beside, begin_after, files_taken, records_taken, whole_of
 from spark_jobs.io.work import bronze_checkpoint, gold_checkpoint, named_silver_version, silver_checkpoint
 from spark_jobs.jobs.gold_batch import complete_books
 from spark_jobs.jobs.gold_standing import gold_fault
@@ -54,7 +54,7 @@ def tables_of(run: Run, query: TableId) -> tuple[TableId, ...]:
 
 
 def rebuild(run: Run, leases: Leases, query: TableId) -> Rebuilt:
-    """Raises UnknownName, LeaseLost; CheckpointDamaged when the source's own log no longer tells what is new."""
+    """Raises UnknownName, LeaseLost; CheckpointDamaged when the table's own log does not say which of its batches count."""
     tables_of(run, query)
     if query == run.pipeline.bronze_table:
         return _rebuild_stream(run, leases, "bronze", bronze_checkpoint(run.settings, run.pipeline))
@@ -87,11 +87,8 @@ def _rebuild_stream(run: Run, leases: Leases, layer: Layer, old: Checkpoint) -> 
     position = _position(old) if _ends_with(old, last) else None
     try:
         begin = begin_after(settings, old.source, since, count, fallback=position)
-    except FileNotFoundError:
-        raise CheckpointDamaged(
-            f"The log of {old.source} no longer has the commits from version {since} on, so nobody can tell what {table} has not taken. "
-            f"Restore its _delta_log from a backup. Nothing was changed."
-        ) from None
+    except FileNotFoundError:  # the log no longer tells what came in when: all that the source holds is looked through
+        begin = whole_of(settings, old.source)
     name = _next_name(old, {last.batch_id, *left})
     first = f"{name}-{BASE + 1:08d}"
     keeps_bounds = bool(offsets) and begin.taken_until < 0 and begin.position == position
@@ -204,8 +201,8 @@ def _position(old: Checkpoint) -> Position | None:
 
 
 def _ends_with(old: Checkpoint, last: LastBatch) -> bool:
-    """Whether the newest batch that the checkpoint calls finished is the last one that the table has."""
-    return bool(last.batch_id) and old.newest_batch_id() == last.batch_id
+    """Whether the newest batch that the checkpoint calls finished is the last one that the table has (or neither has any)."""
+    return last.batch_id == (old.newest_batch_id() if old.files.numbers("commits") else "")
 
 
 def _id(run: Run, table: TableId) -> str:
@@ -214,6 +211,11 @@ def _id(run: Run, table: TableId) -> str:
 
 
 def _where(table: TableId, old: Checkpoint, begin: Begin, last: LastBatch) -> str:
+    if begin.is_snapshot:
+        return (
+            f"The log of {old.source} no longer has all commits that {table} has not taken: it looks through the whole of version "
+            f"{begin.position.version}, passes over what the tables have already, and goes on from there."
+        )
     place = f"version {begin.position.version} of {old.source}"
     if begin.position.index >= 0:
         place += f", behind its file {begin.position.index + 1}"

@@ -190,7 +190,8 @@ def run_and_rebuild(stack: Stack) -> list[str]:
 
 
 def assert_as_undisturbed(stack: Stack, undisturbed: Mapping[str, list[str]]) -> None:
-    assert not differences(comparable(everything(stack)), comparable(undisturbed))
+    found = differences(comparable(everything(stack)), comparable(undisturbed))
+    assert not found, "\n".join(found)
 
 
 def comparable(tables: Mapping[str, list[str]]) -> dict[str, list[str]]:

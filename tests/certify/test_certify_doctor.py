@@ -66,6 +66,13 @@ def _source_log_cut(stack):
     _log_cut(stack, LAYERS["bronze"], 1)
 
 
+def _source_log_cut_beyond(stack):
+    """Of two versions that silver has not taken, the first has no commit any more."""
+    stack.discover()
+    assert stack.run("bronze") is None
+    _log_cut(stack, LAYERS["bronze"], 2)
+
+
 def _newest_generation_lost(stack):
     metadata(stack, "silver")
     rebuild(stack, SILVER)
@@ -105,6 +112,7 @@ REBUILT = {
     "ledger and bronze made anew": (read_anew, [SILVER]),
     "source log cut before the position": (_source_log_cut, [SILVER]),
     "bronze removed": (lambda stack: remove_table(stack, LAYERS["bronze"]), [BRONZE, SILVER]),
+    "source log cut beyond the position": (_source_log_cut_beyond, [SILVER]),
     "silver removed": (lambda stack: remove_table(stack, LAYERS["silver"]), [SILVER, GOLD]),
 }
 # With both deliveries through: what is set back, is set back to the first.
