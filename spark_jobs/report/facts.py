@@ -7,6 +7,7 @@ from typing import Any
 
 from spark_jobs.report.batches import waiting_batches
 from spark_jobs.report.files_of_run import files_of_run
+from spark_jobs.report.health import health_of_run
 from spark_jobs.report.outcome import flow, outcome_of_run, summary
 from spark_jobs.report.progress import newest_event, progress
 from spark_jobs.report.standing import did_anything, standing_of_run
@@ -67,6 +68,7 @@ def facts_of_run(settings: Settings, views: LakeViews, pipeline: Pipeline, run_i
             "age_minutes": round((now - newest).total_seconds() / 60, 1) if newest else None,
             "expected_minutes": pipeline.freshness.total_seconds() / 60,
         },
+        "health": health_of_run(settings, pipeline, run_id, now),
         "progress": progress(settings, views, pipeline, now),
     }
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from spark_jobs.report import charts
+
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The page's own Content-Security-Policy: no script, no image, no address, no form; only the style sheet that is in the page."""
 
@@ -41,6 +43,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(number=_number, time=_time, size=_size, age=_age, visible=visible)
     environment.globals["split_path"] = _split_path
+    environment.globals["charts"] = charts
     return environment
 
 
