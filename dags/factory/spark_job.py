@@ -15,6 +15,8 @@ OUR_FAULTS = range(1, 9)  # the exit codes of spark_jobs.spec.errors
 # the same.
 NOT_HEALED_BY_TIME = frozenset({2, 4, 5, 6, 8})
 
+_OWN_LINE = re.compile(r"\d\d:\d\d:\d\d ")  # as spark_jobs.jobs.run says things; Spark's own begin with the date
+
 
 class SparkJob(SparkSubmitOperator):
     """Runs one job by `spark-submit`; a non-zero exit becomes its sentence, and is retried only where that can help.
@@ -43,9 +45,10 @@ class SparkJob(SparkSubmitOperator):
 
 
 def _sentence(log_tail: list[str]) -> str:
-    """A job's own sentence, else the last line that the driver wrote."""
+    """A job's own sentence, else the last line that it wrote itself, else the last line at all, which may be of a stack trace."""
     answer = last_answer(log_tail) or {}
-    return str(answer.get("sentence") or next((line for line in reversed(log_tail) if line.strip()), ""))
+    lines = [line for line in reversed(log_tail) if line.strip()]
+    return str(answer.get("sentence") or next(filter(_OWN_LINE.match, lines), next(iter(lines), "")))
 
 
 def said_fault(job: str, exit_code: int, sentence: str) -> AirflowException:

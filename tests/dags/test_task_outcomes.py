@@ -156,3 +156,18 @@ def test_a_failed_run_is_one_sentence_that_names_the_failed_tasks(tmp_path, capl
     assert [record["task_id"] for record in told] == ["gate_silver", None]
     assert told[1]["sentence"] == "Run r1 of d failed (gate_silver: event_id is not unique). What was published before stays."
     assert told[1]["sentence"] in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("log", "sentence"),
+    [
+        (['{"sentence": "The disk is full."}', "26/11/21 09:00:01 INFO ShutdownHookManager: called"], "The disk is full."),
+        (["09:00:00 bronze: running.", "java.net.SocketException: Connection reset", "\t... 8 more"], "09:00:00 bronze: running."),
+        (["Killed", ""], "Killed"),
+        ([], ""),
+    ],
+)
+def test_a_job_that_was_cut_off_is_quoted_with_what_it_said_itself(log, sentence):
+    from dags.factory.spark_job import _sentence
+
+    assert _sentence(log) == sentence
