@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -116,15 +117,16 @@ def task_marks(settings: Settings, pipeline: Pipeline, *, since: datetime) -> li
 
 
 def late_runs(settings: Settings, pipeline: Pipeline, *, since: datetime) -> list[LateRun]:
-    """Runs that were not done at their deadline."""
+    """Runs that were not done at their deadline; over when the run has ended, or a later one of its DAG has succeeded."""
     late: dict[str, LateRun] = {}
     for record in records(settings, pipeline, since):
-        run, kind = record["run_id"], record.get("kind", "failed")
+        run, dag, kind = record["run_id"], record["dag_id"], record.get("kind", "failed")
         if kind == "deadline":
-            late.setdefault(run, LateRun(record["dag_id"], run, record["at"], record["sentence"], None))
-        elif run in late and record["task_id"] is None:
-            one = late[run]
-            late[run] = LateRun(one.dag_id, run, one.at, one.sentence, record["at"])
+            late.setdefault(run, LateRun(dag, run, record["at"], record["sentence"], None))
+        elif record["task_id"] is None:
+            for name, one in late.items():
+                if one.ended is None and (name == run or (kind == "succeeded" and one.dag_id == dag)):
+                    late[name] = replace(one, ended=record["at"])
     return list(late.values())
 
 

@@ -135,8 +135,11 @@ def test_a_missed_deadline_of_airflows_own_is_told_and_over_when_the_run_has_end
     (late,) = late_runs(settings, PIPELINE, since=now - HOUR)
     assert (late.dag_id, late.run_id, late.ended) == (DAG, RUN, None)
     SayFailure(settings.home).of_green_run(of_run())
-    (sign,) = DeadlineMissed().signs(late_runs(settings, PIPELINE, since=now - HOUR), now)
-    assert sign.ended_at is not None
+    SayFailure(settings.home).of_deadline(DAG, "failed", "Not done.")  # the deadline of a run that has failed stands until another succeeds
+    signs = DeadlineMissed().signs(late_runs(settings, PIPELINE, since=now - HOUR), now)
+    assert [(sign.occurrence, sign.ended_at is None) for sign in signs] == [(RUN, False), ("failed", True)]
+    SayFailure(settings.home).of_green_run(of_run("next"))
+    assert all(one.ended for one in late_runs(settings, PIPELINE, since=now - HOUR))
 
 
 AIRFLOW = """
