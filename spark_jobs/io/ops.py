@@ -107,7 +107,7 @@ SCHEMAS: Mapping[TableId, pa.Schema] = {
         pipeline=_S, table=_S, run_id=_S, batch_id=_S, mode=_S, input_rows=_I, input_rows_per_s=_F, processed_rows_per_s=_F,
         duration_ms=_I, phases=_S, batch_bytes=_I, batch_limit=_I, lag_files=_I, lag_bytes=_I, lag_minutes=_F, state_rows=_I,
         state_bytes=_I, source_version=_I, target_version=_I, targets=_S, newest_event_at=_TIME, host=_S, pid=_I,
-        started_at=_TIME, at=_TIME,
+        started_at=_TIME, at=_TIME, day=_D,
     ),
     QUERY_EVENTS: _schema(
         pipeline=_S, table=_S, run_id=_S, event=_S, mode=_S, error=_S, sentence=_S, host=_S, pid=_I, at=_TIME,
@@ -118,8 +118,9 @@ SCHEMAS: Mapping[TableId, pa.Schema] = {
     ),
 }  # fmt: skip
 
-# Failed readings are asked for at every discover: a partition of their own keeps that from scanning all outcomes ever.
-PARTITIONS: Mapping[TableId, list[str]] = {FILE_OUTCOMES: ["outcome"]}
+# Failed readings are asked for at every discover: a partition of their own keeps that from scanning all outcomes ever. Progress is
+# twenty thousand rows a day, read by recent time and removed by the day.
+PARTITIONS: Mapping[TableId, list[str]] = {FILE_OUTCOMES: ["outcome"], PROGRESS: ["day"]}
 
 # Old commits are removed by maintenance, which knows who has still to read them.
 CONFIGURATION = {"delta.checkpointInterval": str(CHECKPOINT_EVERY), "delta.enableExpiredLogCleanup": "false"}

@@ -21,11 +21,12 @@ from spark_jobs.io.lease import Lease
 from spark_jobs.io.leftovers import remove_old_epochs, remove_old_generations
 from spark_jobs.io.maintenance_files import Swept, crowded_partitions, remove_unneeded, unneeded_files
 from spark_jobs.io.maintenance_log import OWN_CLEANUP, cleans_up_by_itself, remove_old_commits
+from spark_jobs.io.progress_store import ProgressStore
 from spark_jobs.jobs.compaction import compact_days, compact_ops
 from spark_jobs.jobs.run import Run, leave, run_job, utc_now
 from spark_jobs.report.write import remove_old_reports
 from spark_jobs.spec.pipeline import Pipeline, load_pipeline, pipeline_names
-from spark_jobs.spec.tables import FILES, MAINTENANCE, OPS_TABLES, SIDES, TableId
+from spark_jobs.spec.tables import FILES, MAINTENANCE, OPS_TABLES, PROGRESS, SIDES, TableId
 
 QUIET = timedelta(hours=1)  # a day to which a file came within it may be in the hands of a backfill
 SMALL_WORK_BYTES = 64_000_000  # up to here a session that compiles no code is quicker
@@ -124,6 +125,8 @@ def _ops_tables(run: Run, now: datetime) -> Iterator[Kept]:
             continue
         one = Kept(table)
         _keep_own_log(run, table, table, one)
+        if table == PROGRESS:
+            one.note = ProgressStore(run.settings).remove_old(now) or one.note
         one.files_before, one.files_after = compact_ops(run, table)
         _sweep(run, one, now)
         yield one

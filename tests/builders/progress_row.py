@@ -16,6 +16,7 @@ def progress_row(at: datetime, **changes: Any) -> dict[str, Any]:
         "batch_bytes": 1_000_000, "batch_limit": 64_000_000, "lag_files": 2, "lag_bytes": 4096, "lag_minutes": 1.5, "state_rows": 0,
         "state_bytes": 0, "source_version": 7, "target_version": 5, "targets": json.dumps({"silver.cloudtrail_events": 5}),
         "newest_event_at": at - timedelta(minutes=3), "host": "vm", "pid": 1, "started_at": at - timedelta(seconds=2), "at": at,
+        "day": at.date(),
     }  # fmt: skip
     assert set(changes) <= set(row), "no such column"
     return row | changes

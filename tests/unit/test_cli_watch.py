@@ -25,7 +25,7 @@ from tests.builders.assay_command import assay, assay_json
 from tests.builders.ops_rows import SILVER, environment, small_lake, write
 from tests.builders.progress_row import progress_row
 
-PATIENCE_S = 30
+PATIENCE_S = 90
 COMMAND = [sys.executable, "-m", "spark_jobs.cli.main", "status", "--watch", "--every", "0.3"]
 
 
@@ -87,7 +87,7 @@ def test_a_look_reads_new_files_alone_whatever_the_history(tmp_path):
     settings, pipeline = small_lake(tmp_path), load_pipeline("cloudtrail")
     now = datetime.now(UTC)
     history = [progress_row(now - timedelta(seconds=10_000 - number), batch_id=f"v1-{number:08d}") for number in range(9_900)]
-    write_deltalake(settings.location(PROGRESS), pa.Table.from_pylist(history, schema=SCHEMAS[PROGRESS]))
+    write_deltalake(settings.location(PROGRESS), pa.Table.from_pylist(history, schema=SCHEMAS[PROGRESS]), partition_by=["day"])
     for number in range(70):
         write(settings, PROGRESS, progress_row(now + timedelta(seconds=number), batch_id=f"v1-{9_900 + number:08d}"))
     live = Live(settings, pipeline)
