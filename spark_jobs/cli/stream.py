@@ -6,7 +6,7 @@ import getpass
 import signal
 import socket
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -111,9 +111,8 @@ def stream_status(settings: Settings, pipeline: Pipeline, events: int = 12) -> d
         )
     if waiting:
         sentence += f" {', '.join(waiting)} waits to be the next."
-    return found | {
-        "sentence": sentence, "batches": newest_batches(settings, pipeline), "events": newest_events(settings, pipeline, events),
-    }  # fmt: skip
+    happened = newest_events(settings, pipeline, events, since=now - timedelta(days=7))
+    return found | {"sentence": sentence, "batches": newest_batches(settings, pipeline), "events": happened}
 
 
 def _told(answer: dict[str, Any], as_json: bool) -> None:

@@ -103,7 +103,7 @@ class Keeper:
     def _after(self, driver: Driver) -> dict[str, Any]:
         """What a driver that has ended said. Waits before the next start when it failed."""
         code, said = driver.process.returncode, driver.said()
-        sentence = str(said.get("sentence") or f"it ended with {_code_in_words(code)} and without an answer")
+        sentence = str(said.get("sentence") or f"it ended with {_code_in_words(code)}, without an answer.")
         if code == 0:
             self._say(f"The driver has ended: {sentence}")
             self._failures = 0
@@ -118,9 +118,12 @@ class Keeper:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise crash_loop(self._run, self._failures, self._first_failure, sentence)
-        if not self._is_ending and not self._drivers:
+        failed = f"The driver failed ({self._failures} of {MOST_FAILURES} in a row): {sentence}"
+        if self._drivers:
+            self._say(f"{failed} The next one, started already, takes over.")
+        elif not self._is_ending:
             pause = pause_s(self._failures)
-            self._say(f"The driver failed ({self._failures} of {MOST_FAILURES} in a row): {sentence} It is started again in {pause:.0f} s.")
+            self._say(f"{failed} It is started again in {pause:.0f} s.")
             deadline = time.monotonic() + pause
             while time.monotonic() < deadline and not self._is_ending:
                 time.sleep(min(LOOK_EVERY_S, pause))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
-
-import pyarrow.compute as pc
 
 from spark_jobs.io.relay import driver_of
 from spark_jobs.jobs.query_events import newest_events, record_event
@@ -15,6 +13,7 @@ from spark_jobs.spec.errors import CrashLoop
 from spark_jobs.spec.tables import BOOKS
 
 MOST_FAILURES = 30  # with back-off these are hours in which nothing that heals by itself has healed
+LATELY = timedelta(days=7)
 Attempt = Mapping[str, Any]
 
 
@@ -48,7 +47,8 @@ def refuse_crash_loop(run: Run) -> None:
     def is_alive(event: Attempt) -> bool:
         return holder is not None and (holder.host, holder.pid) == (event["host"], event["pid"])
 
-    failed = failures_in_a_row(newest_events(run.settings, run.pipeline, limit=4 * MOST_FAILURES, table=""), is_alive)
+    lately = newest_events(run.settings, run.pipeline, limit=4 * MOST_FAILURES, table="", since=run.clock() - LATELY)
+    failed = failures_in_a_row(lately, is_alive)
     if len(failed) < MOST_FAILURES or came_through(run, failed[MOST_FAILURES - 1]["at"]):
         return
     causes = [str(event["error"]) for event in failed if event["error"]]
@@ -69,5 +69,5 @@ def crash_loop(run: Run, failures: int, since: datetime, cause: str) -> CrashLoo
 
 def came_through(run: Run, since: datetime) -> bool:
     """True when a batch of any table was finished after this instant."""
-    rows = run.ops.read(BOOKS, ["finished_at"], pc.field("finished_at") > since, equal={"pipeline": run.pipeline.name})
+    rows = run.ops.read(BOOKS, ["finished_at"], equal={"pipeline": run.pipeline.name}, since={"finished_at": since})
     return bool(rows.num_rows)

@@ -7,8 +7,6 @@ import socket
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-import pyarrow.compute as pc
-
 from spark_jobs.io.ops import Ops
 from spark_jobs.jobs.run import Run
 from spark_jobs.spec.pipeline import Pipeline
@@ -41,14 +39,14 @@ def newest_events(
 ) -> list[dict[str, Any]]:
     """The newest events of a pipeline, newest first; `table`: only that query's ("" for the driver), `since`: at this instant or later."""
     equal: dict[str, object] = {"pipeline": pipeline.name} | ({} if table is None else {"table": table})
-    rows = Ops(settings).read(QUERY_EVENTS, filter=None if since is None else pc.field("at") >= since, equal=equal)
+    rows = Ops(settings).read(QUERY_EVENTS, equal=equal, since={"at": since} if since else None)
     return list(reversed(rows.sort_by("at").to_pylist()))[:limit]
 
 
 def newest_batches(settings: Settings, pipeline: Pipeline) -> list[dict[str, Any]]:
     """The newest batch of each table of the last two days, as its books say, in data order."""
     columns = ["table", "batch_id", "run_id", "equation", "finished_at"]
-    lately = pc.field("finished_at") >= datetime.now(UTC) - timedelta(days=2)
-    rows = Ops(settings).read(BOOKS, columns, lately, equal={"pipeline": pipeline.name}).sort_by("finished_at").to_pylist()
+    lately = {"finished_at": datetime.now(UTC) - timedelta(days=2)}
+    rows = Ops(settings).read(BOOKS, columns, equal={"pipeline": pipeline.name}, since=lately).sort_by("finished_at").to_pylist()
     newest = {row["table"]: row for row in rows}
     return [newest[str(table)] for table in pipeline.all_tables if str(table) in newest]

@@ -29,7 +29,10 @@ def test_from_hourly_to_continuous_and_back_nothing_is_lost_or_doubled(stack):
     assert hourly.run() is None
 
     with Driver(stack, "stream-1", lifetime_s=50) as first:
-        _land(stack, "first", range(4, 8))
+        with Leases(hourly.settings, [stack.pipeline.bronze_table], "an hourly run"):  # at work when the driver begins
+            _land(stack, "first", range(4, 8))
+            first.until(lambda: "started" in events_of(stack, SILVER), "silver, whose table is free")
+            assert events_of(stack, BRONZE) == []
         first.until(lambda: _counted(stack) == 7, "rows in gold")
 
         refused = stack.job("discover", env={"ASSAY_TRIGGER": "once"})
