@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from spark_jobs.cli.options import AsJson, PipelineName, pipelines
-from spark_jobs.cli.terminal import print_json, print_table, say
+from spark_jobs.cli.terminal import complain, print_json, print_table, say
 from spark_jobs.spec.errors import CheckpointDamaged, ConfigurationFault
 from spark_jobs.spec.settings import Settings, load_settings
 
@@ -91,7 +91,7 @@ def _rebuild(settings: Settings, pipeline: str, query: str, yes: bool, as_json: 
     if not yes:
         say(f"{table} gets a new checkpoint, positioned from the tables; the old one stays beside it. No row is lost or doubled.")
         typer.confirm("Go on?", abort=True)
-    with Leases(settings, tables, run.run_id) as leases:
+    with Leases(settings, tables, run.run_id, say=complain) as leases:
         done = rebuild(run, leases, table)
     if as_json:
         print_json({"query": str(table), "checkpoint": done.location, "said": done.said})

@@ -12,10 +12,11 @@ from typing import Any
 
 from spark_jobs.io.delta_log import latest_version
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.work import check_gold_in_force, named_silver_version, silver_behind
+from spark_jobs.io.work import named_silver_version, silver_behind
 from spark_jobs.jobs.build_gold import build_batch
 from spark_jobs.jobs.first_seen import build_first_seen
 from spark_jobs.jobs.gold_batch import complete_books
+from spark_jobs.jobs.gold_standing import gold_fault
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.jobs.run_layers import warm_up_gates
 from spark_jobs.spec.errors import GateStopped
@@ -36,7 +37,8 @@ def build_daily_gold(run: Run) -> dict[str, Any]:
         return {"tables": [], "stopped": None}
     with Leases(settings, tables, run.run_id) as leases:
         for table in tables:
-            check_gold_in_force(settings, pipeline, table)
+            if (fault := gold_fault(run, table)) is not None:
+                raise fault
         behind = [table for table in tables if silver_behind(settings, pipeline, table)]
         if behind and settings.gates:
             warm_up_gates()

@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from deltalake.exceptions import CommitFailedError
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
 from spark_jobs.io.delta_changes import take_out_batches
 from spark_jobs.io.delta_tables import read_table
 from spark_jobs.io.lake import lake_table
@@ -55,6 +58,12 @@ def not_taken_yet(writer: Writer, raw_records: DataFrame, number: int) -> DataFr
     return raw_records
 
 
+@retry(
+    retry=retry_if_exception_type(CommitFailedError),
+    stop=stop_after_attempt(8),
+    wait=wait_random_exponential(0.05, max=2),
+    reraise=True,
+)  # other layers write their own rows there meanwhile
 def _forget(writer: Writer, table: TableId, mine: str, voids: Sequence[str]) -> None:
     opened = lake_table(writer.run.settings, table)
     if opened is not None:
