@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,7 +56,7 @@ from spark_jobs.spec.tables import (
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WEEK = 8 * DAY  # a week to compare with, and today
-PACES_OF = 6 * HOUR  # five batches of hourly runs
+PACES_OF, PACES = 6 * HOUR, 50  # five batches of hourly runs, and far more than a rule asks for
 _BOOKS = ["table", "layer", "run_id", "written", "quarantined", "held", "source_version", "target_version", "epoch", "finished_at"]
 
 
@@ -102,14 +104,15 @@ class FactsReader:
         return found
 
     def paces(self) -> dict[str, list[BatchPace]]:
-        columns = ["table", "at", "input_rows_per_s", "processed_rows_per_s", "lag_bytes", "lag_minutes"]
-        rows = self.ops.read(PROGRESS, columns, equal={"pipeline": self.pipeline.name}, since={"at": self.now - PACES_OF}).to_pylist()
-        found: dict[str, list[BatchPace]] = defaultdict(list)
-        for row in rows:
-            rates = [float(row[name] or 0) for name in ("input_rows_per_s", "processed_rows_per_s")]
-            pace = BatchPace(row["table"], row["at"], *rates, row["lag_bytes"] or 0, row["lag_minutes"] or 0)
-            found[row["table"]].append(pace)
-        return dict(found)
+        """The newest batches of each query. What came is what waits more than before, and what the batch took."""
+        columns = ["table", "at", "batch_bytes", "duration_ms", "lag_bytes", "lag_minutes"]
+        rows = self.ops.read(PROGRESS, columns, equal={"pipeline": self.pipeline.name}, since={"at": self.now - PACES_OF})
+        found: dict[str, list[BatchPace]] = {}
+        for table in pc.unique(rows["table"]).to_pylist():
+            own = rows.filter(pc.field("table") == table).sort_by([("at", "descending")]).slice(0, PACES).to_pylist()
+            known = [row for row in reversed(own) if row["lag_bytes"] is not None and row["batch_bytes"] is not None]
+            found[table] = [_pace(before, row) for before, row in pairwise(known) if row["at"] > before["at"]]
+        return found
 
     def arrivals(self) -> Arrivals:
         wanted = (pc.field("pipeline") == self.pipeline.name) & (pc.field("state") == "listed")
@@ -234,6 +237,12 @@ class FactsReader:
         unread = pc.field("target_version") > (-1 if consumed is None else consumed)
         found: datetime | None = pc.min(self._batches_with_rows[source].filter(unread)["finished_at"]).as_py()
         return found
+
+
+def _pace(before: dict[str, Any], row: dict[str, Any]) -> BatchPace:
+    came = max(0, row["lag_bytes"] - before["lag_bytes"] + row["batch_bytes"]) / (row["at"] - before["at"]).total_seconds()
+    taken = row["batch_bytes"] * 1000 / row["duration_ms"] if row["duration_ms"] else 0.0
+    return BatchPace(row["table"], row["at"], came, taken, row["lag_bytes"], row["lag_minutes"] or 0.0)
 
 
 def _minutes(times: pa.ChunkedArray) -> pa.ChunkedArray:

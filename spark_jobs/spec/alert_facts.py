@@ -46,7 +46,8 @@ class WaitingBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchPace:
-    """One batch of a query, from `_ops.progress`. Rates in rows per second; lag as the batch found it at its end."""
+    """One batch of a query, from `_ops.progress`. Rates in bytes per second: what came since the batch before it ended, and what it took
+    while it was at work. Lag as it was at its end."""
 
     table: str
     at: datetime

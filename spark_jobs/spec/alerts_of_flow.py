@@ -28,9 +28,8 @@ class FallingBehind:
 
     @property
     def threshold(self) -> str:
-        return (
-            f"input above processing, or lag growing, in {self.batches} batches in a row, and more than {self.least_minutes:g} min behind"
-        )
+        losing = f"input above processing, or what waits growing, in {self.batches} batches in a row"
+        return f"{losing}, and more than {self.least_minutes:g} min behind"
 
     def signs(self, facts: Mapping[str, Sequence[BatchPace]], now: datetime) -> list[Sign]:
         found = []
@@ -42,23 +41,28 @@ class FallingBehind:
 
 
 def _is_losing(paces: Sequence[BatchPace]) -> bool:
+    """More comes than goes; or what waits grows older and no less. (A backlog that is worked off grows older too, and less.)"""
     outrun = all(pace.input_rate > pace.processed_rate > 0 for pace in paces)
-    grows = all(later.lag_minutes > earlier.lag_minutes for earlier, later in itertools.pairwise(paces))
-    return outrun or grows
+    grows_older = all(later.lag_minutes > earlier.lag_minutes for earlier, later in itertools.pairwise(paces))
+    return outrun or (grows_older and paces[-1].lag_bytes >= paces[0].lag_bytes)
 
 
 def _catch_up(paces: Sequence[BatchPace]) -> str:
     """From the trend of what waits; when that does not fall, from the rates: how long it takes once nothing more comes."""
     first, last = paces[0], paces[-1]
-    behind = f"{last.lag_minutes:,.0f} min behind, {last.input_rate:,.0f} rows/s come in and {last.processed_rate:,.0f} are processed. "
+    behind = f"{last.lag_minutes:,.0f} min behind, {_rate(last.input_rate)} come in, {_rate(last.processed_rate)} are taken. "
     seconds = (last.at - first.at).total_seconds()
     fewer = first.lag_bytes - last.lag_bytes
     if fewer > 0 and seconds > 0:
         return behind + f"At the present trend it has caught up in {words(timedelta(seconds=last.lag_bytes * seconds / fewer))}."
-    if last.input_rate > 0 and last.processed_rate > 0:
-        quiet = timedelta(minutes=last.lag_minutes * last.input_rate / last.processed_rate)
+    if last.processed_rate > 0:
+        quiet = timedelta(seconds=last.lag_bytes / last.processed_rate)
         return behind + f"It does not catch up while this goes on; once nothing more comes it takes about {words(quiet)}."
     return behind + "It does not catch up while this goes on."
+
+
+def _rate(bytes_per_s: float) -> str:
+    return f"{bytes_per_s / 1e6:,.1f} MB/s" if bytes_per_s >= 1e5 else f"{bytes_per_s / 1e3:,.1f} kB/s"
 
 
 @dataclass(frozen=True, slots=True)

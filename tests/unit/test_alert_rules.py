@@ -1,5 +1,6 @@
 """Each rule of alerts as a function of facts: what makes it fire, what does not, and what it says."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -97,7 +98,7 @@ def test_a_stopped_batch_is_graver_than_a_held_one():
 def paces(inputs, lags, processed=100.0):
     return {
         TABLE: [
-            BatchPace(TABLE, NOW - (len(lags) - place) * MIN, rate, processed, int(lag * 1_000_000), lag)
+            BatchPace(TABLE, NOW - (len(lags) - place) * MIN, rate * 1e6, processed * 1e6, int(lag * 1e9), lag)
             for place, (rate, lag) in enumerate(zip(inputs, lags, strict=True))
         ]
     }
@@ -106,9 +107,10 @@ def paces(inputs, lags, processed=100.0):
 @pytest.mark.parametrize(
     ("inputs", "lags", "said"),
     [
-        ([200] * 5, [10, 11, 12, 13, 14], "once nothing more comes it takes about 28 min"),
+        ([200] * 5, [10, 11, 12, 13, 14], "once nothing more comes it takes about 2 min 20 s"),
         ([200] * 5, [20, 19, 18, 17, 16], "At the present trend it has caught up in 16 min"),
-        ([50] * 5, [10, 11, 12, 13, 14], "falls behind"),  # lag grows in spite of the rates
+        ([50] * 5, [10, 11, 12, 13, 14], "falls behind"),  # what waits grows in spite of the rates
+        ([50] * 5, [14, 13, 12, 11, 10], None),
         ([200] * 4 + [90], [10, 11, 12, 13, 13], None),
         ([200] * 4, [10, 11, 12, 13], None),  # too few
         ([200] * 5, [1.0, 1.1, 1.2, 1.3, 1.4], None),  # hardly behind
@@ -117,6 +119,13 @@ def paces(inputs, lags, processed=100.0):
 def test_falling_behind_is_batch_after_batch_and_says_when_it_has_caught_up(inputs, lags, said):
     found = FallingBehind().signs(paces(inputs, lags), NOW)
     assert (said in found[0].sentence) if said else not found
+
+
+def test_a_backlog_that_is_worked_off_is_not_falling_behind():
+    """What waits grows older with every batch of a long run, and less."""
+    batches = [BatchPace(TABLE, NOW - (5 - place) * MIN, 90, 100, (5 - place) * 10**6, 30.0 + place) for place in range(5)]
+    assert FallingBehind().signs({TABLE: batches}, NOW) == []
+    assert FallingBehind().signs({TABLE: [replace(one, lag_bytes=10**6) for one in batches]}, NOW)
 
 
 @pytest.mark.parametrize(

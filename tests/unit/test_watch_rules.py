@@ -76,9 +76,11 @@ def say_failure(settings, **changes):
 
 
 def progress_row(ago, **changes):
+    """Every minute 12 kB come and 6 kB are taken, which takes the whole minute."""
+    minutes = ago / MIN
     return {
-        "pipeline": "cloudtrail", "table": str(SILVER), "run_id": "r", "batch_id": "1", "input_rows": 10, "input_rows_per_s": 200.0,
-        "processed_rows_per_s": 100.0, "lag_files": 5, "lag_bytes": 10**6, "lag_minutes": 30.0 - ago / MIN, "at": NOW - ago,
+        "pipeline": "cloudtrail", "table": str(SILVER), "run_id": "r", "batch_id": "1", "batch_bytes": 6000, "duration_ms": 60_000,
+        "lag_files": 5, "lag_bytes": 10**6 - int(6000 * minutes), "lag_minutes": 30.0 - minutes, "at": NOW - ago,
     } | changes  # fmt: skip
 
 
@@ -192,7 +194,7 @@ def nothing(scene):
         (
             "falling_behind",
             lambda scene: write(scene.settings, PROGRESS, *[progress_row(ago * MIN) for ago in range(1, 7)]),
-            lambda scene: write(scene.settings, PROGRESS, progress_row(0 * S, input_rows_per_s=10.0, lag_minutes=0.0)), S, "falling behind",
+            lambda scene: write(scene.settings, PROGRESS, progress_row(0 * S, lag_minutes=0.0, lag_bytes=0)), S, "falling behind",
         ),
         ("source_silent", lambda scene: files_land(scene, last=2 * H),
          lambda scene: write(scene.settings, FILES, file_row(scene.settings, "z.gz", listed_at=NOW)), S, "WARNING: source silent"),
