@@ -18,13 +18,14 @@ from spark_jobs.spec.settings import Settings, load_settings
 
 # Its slot is taken for good, so not of the pool that hourly, daily and backfill drivers go through one by one.
 STREAM_POOL = "stream"
-# A driver that fails is started again within seconds at first, within a minute at last. The job itself counts the failures without one
-# batch in between, and says at the thirtieth that it is a crash loop: that is final, so there must be as many tries.
+# A driver that fails is started again within seconds at first, within half a minute at last: Airflow counts all failures of a run, also those
+# that hours lie between. The job itself counts the failures without one batch in between, and says at the thirtieth that it is a crash loop:
+# that is final, so there must be as many tries.
 RESTARTS: dict[str, Any] = {
     "retries": 30,
     "retry_delay": timedelta(seconds=5),
     "retry_exponential_backoff": 2.0,
-    "max_retry_delay": timedelta(minutes=1),
+    "max_retry_delay": timedelta(seconds=30),
 }
 # To take turns with an hourly run or a chunk of history before its own lifetime begins; one that is silent for longer hangs.
 WAITING = timedelta(minutes=60)

@@ -41,7 +41,7 @@ def test_one_run_follows_the_other_once_somebody_has_switched_to_it(continuous):
 def test_a_driver_that_fails_is_restarted_soon_and_a_run_that_failed_for_good_pauses_the_dag(continuous):
     stream = continuous.get_task("stream")
     assert stream.retries >= 30, "the job says itself when it is a crash loop, and needs as many tries for that"
-    assert stream.retry_delay <= timedelta(seconds=10) and stream.max_retry_delay <= timedelta(minutes=1)
+    assert stream.retry_delay <= timedelta(seconds=10) and stream.max_retry_delay <= timedelta(seconds=30)
     assert continuous.max_consecutive_failed_dag_runs == 1
     assert isinstance(said_fault("stream", CrashLoop.exit_code, "It failed 30 times in a row."), AirflowFailException)
     for healed in (LeaseHeld, StorageFault):
@@ -57,10 +57,10 @@ def test_a_driver_has_a_bound_of_its_own_and_takes_no_slot_from_the_others(conti
     assert stream.application_args[-2:] == ["--lifetime-min", f"{lifetime:g}"]
 
 
-def test_a_killed_supervisor_is_noticed_in_time_for_the_next_try_within_two_minutes(continuous, tmp_path):
+def test_a_killed_supervisor_is_noticed_and_the_task_tried_again_within_two_minutes(continuous, tmp_path):
     noticed = int(airflow_environment(load_settings(home=tmp_path))["AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT"])
-    look_every, driver_start = 10, 20
-    assert noticed + look_every + continuous.get_task("stream").retry_delay.total_seconds() + driver_start < 120
+    look_every = 10
+    assert noticed + look_every + continuous.get_task("stream").max_retry_delay.total_seconds() < 120
 
 
 def test_its_driver_and_any_job_of_a_task_are_told_whom_they_must_not_outlive(continuous, monkeypatch):
