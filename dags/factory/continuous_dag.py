@@ -18,8 +18,8 @@ from spark_jobs.spec.settings import Settings, load_settings
 
 # Its slot is taken for good, so not of the pool that hourly, daily and backfill drivers go through one by one.
 STREAM_POOL = "stream"
-# A driver that fails is started again within seconds at first, within half a minute at last: Airflow counts all failures of a run, also those
-# that hours lie between. The job itself counts the failures without one batch in between, and says at the thirtieth that it is a crash loop:
+# A driver that fails is started again within seconds at first, within half a minute at last: Airflow counts all failures of a run, also
+# those with hours in between. The job itself counts those without one batch in between, and says at the thirtieth that it is a crash loop:
 # that is final, so there must be as many tries.
 RESTARTS: dict[str, Any] = {
     "retries": 30,

@@ -83,8 +83,8 @@ the next run goes on from there. So a new version or setting is in force within 
 Switching loses nothing and doubles nothing: what has been read is written in the tables and their checkpoints, not in the mode.
 `{pipeline.name}_daily`, backfills, replays and decisions need not be stopped: the driver steps aside for them between two batches.
 
-A driver that fails is restarted, at first after seconds, at last after half a minute. A fault that the next try would find again (a setting, a
-checkpoint, the books) and a crash loop (30 failures in a row without one batch) fail the run, and **a failed run pauses this DAG**: the log
+A driver that fails is restarted, at first after seconds, at last after half a minute. A fault that the next try would find again (a
+setting, a checkpoint, the books) and a crash loop (30 failures in a row without one batch) fail the run, and **a failed run pauses this DAG**: the log
 of `stream` says the cause in one sentence; mend it and unpause. Owner: **{pipeline.owner}**.
 """
 
