@@ -39,7 +39,8 @@ class ProgressStore:
         kept_days = self._settings.progress_days
         day = (now - timedelta(days=kept_days)).date()
         found = lake_table(self._settings, PROGRESS)
-        if found is None or not any(named and named < day for named in pa.table(found.get_add_actions(flatten=True))["partition.day"].to_pylist()):
+        days = [] if found is None else pa.table(found.get_add_actions(flatten=True))["partition.day"].to_pylist()
+        if found is None or not any(named and named < day for named in days):
             return ""
         files = found.delete(f"day < date '{day.isoformat()}'")["num_removed_files"]
         return f"{files:,} files of days older than {kept_days} left the table"
