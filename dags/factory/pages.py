@@ -84,8 +84,8 @@ Switching loses nothing and doubles nothing: what has been read is written in th
 `{pipeline.name}_daily`, backfills, replays and decisions need not be stopped: the driver steps aside for them between two batches.
 
 A driver that fails is restarted, at first after seconds, at last after half a minute. A fault that the next try would find again (a
-setting, a checkpoint, the books) and a crash loop (30 failures in a row without one batch) fail the run, and **a failed run pauses this DAG**: the log
-of `stream` says the cause in one sentence; mend it and unpause. Owner: **{pipeline.owner}**.
+setting, a checkpoint, the books) and a crash loop (30 failures in a row without one batch) fail the run, and **a failed run pauses this
+DAG**: the log of `stream` says the cause in one sentence; mend it and unpause. Owner: **{pipeline.owner}**.
 """
 
 
