@@ -1,5 +1,6 @@
 """Alerts out of a real `make up`: a failure is mailed within seconds, a missed deadline by the triggerer, and both end with a green run."""
 
+import re
 import sqlite3
 import time
 
@@ -24,7 +25,7 @@ def test_a_failure_and_a_missed_deadline_are_mailed_and_so_is_their_end(tmp_path
         (landing / "emptied").mkdir()
         landing.rename(tmp_path / "away")
         failed = api.trigger(DAG)
-        up.wait_for(rf"Run {failed} of {DAG} ended: failed")
+        up.wait_for(rf"Run {re.escape(failed)} of {DAG} ended: failed")
         ended = time.monotonic()
         mail = await_mail(mailbox, f"task failed, {DAG}.discover")
         print(f"mailed {time.monotonic() - ended:.0f} s after the run had ended: {mail}")
@@ -34,7 +35,7 @@ def test_a_failure_and_a_missed_deadline_are_mailed_and_so_is_their_end(tmp_path
         print(f"mailed {time.monotonic() - missed:.0f} s after the deadline: {mail}")
         (tmp_path / "away").rename(landing)
         green = api.trigger(DAG)
-        up.wait_for(rf"Run {green} of {DAG} ended: success")
+        up.wait_for(rf"Run {re.escape(green)} of {DAG} ended: success")
         mail = await_mail(mailbox, "RECOVERED")
         print(f"and over: {mail}")
 

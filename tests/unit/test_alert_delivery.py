@@ -17,11 +17,12 @@ from pydantic import SecretStr
 from spark_jobs.io.channels import Undelivered, channels, send_mail
 from spark_jobs.io.incident_store import IncidentStore
 from spark_jobs.io.ops import Ops
+from spark_jobs.jobs import watch
 from spark_jobs.jobs.watch import look
 from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
 from spark_jobs.report.notice import compose, masked
 from spark_jobs.spec.alerts import AuditMismatch, GateFailed, QueryFailed
-from spark_jobs.spec.errors import ConfigurationFault
+from spark_jobs.spec.errors import ConfigurationFault, LeaseLost
 from spark_jobs.spec.incidents import Incident
 from spark_jobs.spec.settings import load_settings
 from spark_jobs.spec.tables import AUDITS, BOOKS, INCIDENTS, QUERY_EVENTS, VERDICTS
@@ -239,6 +240,25 @@ def test_a_look_that_is_killed_tells_at_least_once_and_at_most_once_more(tmp_pat
     assert len(came) == mails and len({mail["Message-ID"] for mail in came}) == 1
     states = [row["state"] for row in Ops(settings).read(INCIDENTS, ["state"]).to_pylist()]
     assert sorted(states) == ["firing", "told firing"]
+
+
+def test_a_look_that_was_frozen_and_overtaken_tells_nothing(receivers, monkeypatch):
+    """It wakes up with what it had read before; the other one has told all of it."""
+    settings, mailbox, _ = receivers
+    settings = settings.model_copy(update={"lease_ttl_s": 0})
+    fails(settings)
+    as_it_is, frozen = watch.judge, []
+
+    def judge(*facts):
+        if not frozen:
+            frozen.append(True)
+            look(settings, PIPELINE, NOW + S)
+        return as_it_is(*facts)
+
+    monkeypatch.setattr(watch, "judge", judge)
+    with pytest.raises(LeaseLost):
+        look(settings, PIPELINE, NOW)
+    assert frozen and len(mailbox.take()) == 1
 
 
 def test_what_is_silenced_is_recorded_and_its_recovery_told_and_what_lasts_longer_is_told_then(receivers):
