@@ -37,6 +37,7 @@ def test_whoever_needs_a_table_of_a_continuous_holder_leaves_a_mark_and_gets_its
     taker = threading.Thread(target=other.take, args=(said.append,))
     taker.start()
     while not holder.marks():
+        assert taker.is_alive(), "it did not wait"
         time.sleep(0.02)
     (mark,) = holder.marks()
     assert (mark.owner, mark.kind) == ("replay", "backfill" if yields else "run")
