@@ -20,9 +20,10 @@ from spark_jobs.io.incident_store import Due, IncidentStore
 from spark_jobs.io.lease import Lease
 from spark_jobs.jobs.run import Run, leave, run_job
 from spark_jobs.jobs.watch_facts import FactsReader
+from spark_jobs.jobs.watch_unwritten import tell_unwritten, tell_written_again
 from spark_jobs.report.notice import compose, masked, one_line
 from spark_jobs.spec.alerts import AlertRule
-from spark_jobs.spec.errors import LeaseHeld
+from spark_jobs.spec.errors import LeaseHeld, LeaseLost
 from spark_jobs.spec.incidents import Incident, Sign, changes
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import Settings
@@ -58,17 +59,27 @@ def watch(settings: Settings, pipeline: Pipeline, now: datetime, *, run_id: str 
 
 
 def look(settings: Settings, pipeline: Pipeline, now: datetime, *, run_id: str = "") -> Look:
-    """One look. When another one is being made for longer than WAIT_S, this one leaves it to that."""
+    """One look. When another one is being made for longer than WAIT_S, this one leaves it to that.
+
+    A lake that cannot be read or written is told all the same, once an hour, and raised.
+    """
     patient = settings.model_copy(update={"lease_wait_s": WAIT_S})
-    lease = Lease(patient, TableId("_ops", f"watch_{pipeline.name}"), f"watch {run_id}".strip())
     try:
+        lease = Lease(patient, TableId("_ops", f"watch_{pipeline.name}"), f"watch {run_id}".strip())
         lease.take()
+        try:
+            done = _look(settings, pipeline, now, run_id, lease)
+        finally:
+            lease.release()
+    except LeaseLost:
+        raise
     except LeaseHeld:
         return Look(skipped="Another look is being made; what there is to tell, it or the next one tells.")
-    try:
-        return _look(settings, pipeline, now, run_id, lease)
-    finally:
-        lease.release()
+    except Exception as fault:  # whatever keeps the watch from its tables, silence would be taken for health
+        tell_unwritten(settings, pipeline, now, fault)
+        raise
+    tell_written_again(settings, pipeline, now)
+    return done
 
 
 def _look(settings: Settings, pipeline: Pipeline, now: datetime, run_id: str, lease: Lease) -> Look:

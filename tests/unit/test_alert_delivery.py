@@ -292,6 +292,21 @@ def test_no_channel_is_no_queue_and_a_channel_that_comes_later_starts_with_what_
     assert [mail["Subject"].split(": ")[1] for mail in mailbox.take()] == ["audit mismatch, gold.cloudtrail_activity_1h"]
 
 
+def test_a_lake_that_cannot_be_read_or_written_is_told_without_it_and_so_is_its_end(receivers):
+    settings, mailbox, _ = receivers
+    lake = settings.home / "lake"
+    lake.write_text("no folder")
+    for later in (0 * S, 5 * MIN, 61 * MIN):
+        with pytest.raises(OSError, match="lake"):
+            look(settings, PIPELINE, NOW + later)
+    told_of = [mail["Subject"].strip() for mail in mailbox.take()]
+    assert told_of == ["[assay cloudtrail] CRITICAL: watch blind, lake"] * 2, "once an hour"
+    lake.unlink()
+    look(settings, PIPELINE, NOW + 2 * H)
+    look(settings, PIPELINE, NOW + 3 * H)
+    assert [mail["Subject"].strip() for mail in mailbox.take()] == ["[assay cloudtrail] RECOVERED: watch blind, lake"]
+
+
 def test_neither_password_nor_webhook_is_in_any_output_or_table(tmp_path):
     """Nothing answers: every text that speaks of the failure is searched."""
     settings = told(small_settings(tmp_path), free_port(), f"http://127.0.0.1:{free_port()}/{PATH}?token={PASSWORD}", smtp_user="assay")
