@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -37,6 +38,8 @@ def watch(settings: Settings, pipelines: Sequence[Pipeline], every_s: float) -> 
     def drawn() -> RenderableType:
         return screen([view.look(utc_now()) for view in views], out, every_s)
 
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell has told a background job to ignore the first
+        signal.signal(number, signal.default_int_handler)
     try:
         if not out.is_terminal:
             while True:

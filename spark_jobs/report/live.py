@@ -69,9 +69,10 @@ class Live:
             "holder": holder.owner if holder else None,
             "epoch": lease.newest_epoch(),
             **{name: last.get(name) for name in (
-                "batch_id", "mode", "run_id", "host", "pid", "input_rows", "input_rows_per_s", "processed_rows_per_s", "duration_ms",
+                "batch_id", "mode", "host", "pid", "input_rows", "input_rows_per_s", "processed_rows_per_s", "duration_ms",
                 "batch_bytes", "batch_limit", "newest_event_at",
             )},
+            "run_id": state.get("run_id") if is_running else last.get("run_id"),
             "last_batch_at": last.get("at"),
             "last_batch_age_s": (now - last["at"]).total_seconds() if last else None,
             "freshness_s": max(0.0, (now - newest).total_seconds()) if newest else None,

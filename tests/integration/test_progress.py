@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from spark_jobs.io.query_state import QueryStates
 from spark_jobs.jobs.build_daily_gold import build_daily_gold
 from spark_jobs.jobs.run_layers import run_in_turn
 from spark_jobs.spec.tables import PROGRESS
@@ -40,6 +41,7 @@ def test_each_batch_leaves_one_row_with_what_its_books_and_the_landed_files_say(
     newest = max(row["event_time"] for row in stack.rows("silver.cloudtrail_events", ["event_time"]))
     assert gold["newest_event_at"] == rows["silver.cloudtrail_events", "v1-00000000"]["newest_event_at"] == newest
     assert all(row["newest_event_at"] is None for row in bronze)  # it is text as yet
+    assert QueryStates(stack.settings).read("gold.cloudtrail")["message"] == "Ended"
     daily = [row for (table, _), row in rows.items() if table in map(str, stack.pipeline.gold_tables_of("daily"))]
     assert len(daily) == 2 and all(row["phases"] is None for row in daily)  # no stream ran them
 

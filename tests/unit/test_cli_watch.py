@@ -61,7 +61,7 @@ def test_without_a_terminal_it_prints_plain_lines_once_per_interval(tmp_path):
     seen = []
     while sum(line.startswith("cloudtrail at ") for line in seen) < 3:
         seen.append(watching.stdout.readline())
-    watching.send_signal(signal.SIGINT)
+    watching.send_signal(signal.SIGTERM)
     _, err = watching.communicate(timeout=PATIENCE_S)
     assert (watching.returncode, err) == (0, "")
     assert "\x1b" not in "".join(seen)
