@@ -115,7 +115,7 @@ class Stack:
 
     def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
         own = {f"ASSAY_{name.upper()}": str(value) for name, value in self.settings.model_dump().items() if value is not None}
-        return {**os.environ, **own, **(more or {})}
+        return {**os.environ, **own, "ASSAY_PROGRESS": "true", **(more or {})}  # a process of its own ends it by itself
 
     def rows(self, table: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """All rows of any table, `_ops` ones included; none when it was never written."""
