@@ -8,10 +8,13 @@ import shutil
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from tempfile import mkdtemp
+
+import psutil
 
 from tests.builders.disturbed import processes_of
 from tests.builders.stack import Stack
@@ -20,7 +23,7 @@ from tests.soak.landing_load import LandingLoad
 from tests.soak.readers import Reader
 from tests.soak.schedule import LANDINGS, Happening, schedule
 from tests.soak.services import Airflow, Command, Service
-from tests.soak.verdict import broken, wait_until_caught_up
+from tests.soak.verdict import broken, wait_for_driver, wait_until_caught_up
 
 # A file that may heal is read once: its next reading is ten minutes away, and a soak can be shorter.
 SETTINGS = {"lease_ttl_s": 10, "lifetime_min": 4, "retry_attempts": 1, "gold_trigger": "every 10 seconds"}
@@ -39,11 +42,13 @@ def main() -> int:
     print(f"Seed {seed}, {options.minutes:g} minutes under {options.under}, lake in {folder}. Again: make soak SEED={seed}", flush=True)
 
     stack = Stack(folder, **SETTINGS)
+    service: Service = Command(stack, folder / "service.log") if options.under == "stream" else Airflow(stack, folder / "home")
     try:
-        faults = storm(stack, plan, options.under)
+        faults = storm(stack, service, plan)
     finally:
-        for process in processes_of(stack):  # none is left, unless the soak itself was stopped
-            process.kill()
+        for process in {*processes_of(stack), *service.family()}:  # none is left, unless the soak itself was stopped
+            with suppress(psutil.Error):
+                process.kill()
     for fault in faults:
         print(f"BROKEN: {fault}")
     print(f"Seed {seed}: {f'{len(faults)} invariants are broken; the lake is kept in {folder}' if faults else 'all invariants hold'}.")
@@ -52,9 +57,8 @@ def main() -> int:
     return 1 if faults else 0
 
 
-def storm(stack: Stack, plan: list[Happening], under: str) -> list[str]:
+def storm(stack: Stack, service: Service, plan: list[Happening]) -> list[str]:
     """Let it all happen; a sentence for each invariant that is broken afterwards."""
-    service: Service = Command(stack, stack.folder / "service.log") if under == "stream" else Airflow(stack, stack.folder / "home")
     load, reader, disturbances = LandingLoad(stack.landing), Reader(stack), Disturbances(stack, service)
     recoveries = Recoveries(stack)
 
@@ -63,6 +67,7 @@ def storm(stack: Stack, plan: list[Happening], under: str) -> list[str]:
         disturbances.tend()
 
     reader.start()
+    wait_for_driver(stack, tend)
     began = time.monotonic()
     for happening in plan:
         while time.monotonic() - began < happening.at_s:
@@ -84,7 +89,7 @@ def storm(stack: Stack, plan: list[Happening], under: str) -> list[str]:
         faults.append(f"it did not catch up: {type(fault).__name__}: {str(fault).splitlines()[0]}")
     service.stop()
     reader.stop()
-    faults += broken(stack, load, reader)
+    faults += broken(stack, service, load, reader)
     happened = Counter(one.what for one in plan)
     print(f"Happened: {', '.join(f'{what} {count}' for what, count in sorted(happened.items()))}.")
     print(f"Landed {load.files} files with {load.events} events; {recoveries.batches} batches; {reader.looks} looks of a reader.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 # What is killed or frozen, by the place it has in the family of processes; see tests/soak/services.py.
 DISTURBANCES = ("kill driver", "kill JVM", "kill worker", "kill task runner", "kill scheduler", "freeze and overtake", "freeze")
 LANDINGS = ("good", "good", "good", "burst", "re-delivery", "late", "damaged", "truncated", "rewritten", "broken records")
-CALM_START_S = 45.0  # the first driver has come to work
+CALM_START_S = 45.0  # the first driver, at work when the clock starts, gets to know what it is to do
 CALM_END_S = 60.0  # the last restart has a start to wait for, the last landing two looks
 
 

@@ -5,7 +5,6 @@ The soak stands where the machine's service manager would: a service that was ki
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import IO, Protocol
 import psutil
 
 from spark_jobs.io.relay import ask_to_end, driver_of
+from tests.builders.continuous_driver import words_of
 from tests.builders.disturbed import processes_of
 from tests.builders.running_airflow import Up
 from tests.builders.stack import PROJECT, Stack
@@ -32,6 +32,7 @@ class Service(Protocol):
     def tend(self) -> None: ...
     def task_runner(self) -> psutil.Process | None: ...
     def scheduler(self) -> psutil.Process | None: ...
+    def family(self) -> list[psutil.Process]: ...
     def stop(self) -> None: ...
 
 
@@ -62,6 +63,9 @@ class Command:
     def scheduler(self) -> psutil.Process | None:
         """What starts the drivers is this command itself."""
         return self.task_runner()
+
+    def family(self) -> list[psutil.Process]:
+        return processes_of(self.stack)
 
     def stop(self) -> None:
         ask_to_end(self.stack.settings, self.stack.pipeline, "the soak")
@@ -104,11 +108,13 @@ class Airflow:
         return None
 
     def scheduler(self) -> psutil.Process | None:
-        for process in self._up.family() if self._up is not None else []:
-            with suppress(psutil.Error):
-                if "scheduler" in process.cmdline() and process.name() != "python" and "spark_jobs.cli.keeper" not in process.cmdline():
-                    return process
+        with suppress(psutil.Error):
+            keepers = psutil.Process(self._up.process.pid).children() if self._up is not None else []
+            return next((server for keeper in keepers if " scheduler" in words_of(keeper) for server in keeper.children()), None)
         return None
+
+    def family(self) -> list[psutil.Process]:
+        return self._up.family() if self._up is not None else []
 
     def stop(self) -> None:
         assert self._up is not None
@@ -134,9 +140,9 @@ def driver_family(stack: Stack) -> list[psutil.Process]:
     return []
 
 
-def left_over(stack: Stack) -> list[psutil.Process]:
-    """What still works on the lake, after it had time to end."""
+def left_over(stack: Stack, service: Service) -> list[psutil.Process]:
+    """What still works on the lake or belongs to the service, after it had time to end."""
     deadline = time.monotonic() + 60
-    while (left := [process for process in processes_of(stack) if process.pid != os.getpid()]) and time.monotonic() < deadline:
+    while (left := {*processes_of(stack), *service.family()}) and time.monotonic() < deadline:
         time.sleep(0.5)
-    return left
+    return list(left)

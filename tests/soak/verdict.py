@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from spark_jobs.io.relay import driver_of
 from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.stack import Stack
 from tests.soak.landing_load import LandingLoad
 from tests.soak.readers import Reader
-from tests.soak.services import left_over
+from tests.soak.services import Service, left_over
 
 CATCH_UP_S = 600.0  # what landed last, after the last restart's back-off
 LOOK_EVERY_S = 10.0
 
 
-def wait_until_caught_up(stack: Stack, tend: object) -> float:
+def wait_for_driver(stack: Stack, tend: Callable[[], None]) -> None:
+    """Until the first driver is at work: before it there is nothing to disturb."""
+    deadline = time.monotonic() + CATCH_UP_S
+    while driver_of(stack.settings, stack.pipeline) is None:
+        assert time.monotonic() < deadline, "no driver has come to work"
+        tend()
+        time.sleep(0.5)
+
+
+def wait_until_caught_up(stack: Stack, tend: Callable[[], None]) -> float:
     """Seconds until every record is accounted for while the run is alive; raises what is missing when it takes too long."""
     began = time.monotonic()
     while True:
-        tend()  # type: ignore[operator]
+        tend()
         try:
             assert_every_record_accounted_for(stack)
             return time.monotonic() - began
@@ -29,9 +39,9 @@ def wait_until_caught_up(stack: Stack, tend: object) -> float:
         time.sleep(LOOK_EVERY_S)  # the accounting reads everything
 
 
-def broken(stack: Stack, load: LandingLoad, reader: Reader) -> Iterator[str]:
+def broken(stack: Stack, service: Service, load: LandingLoad, reader: Reader) -> Iterator[str]:
     """A sentence for each invariant that does not hold, after everything has ended."""
-    if left := left_over(stack):
+    if left := left_over(stack, service):
         yield f"{len(left)} processes are left: {', '.join(f'{one.pid} ({one.name()})' for one in left)}"
         for process in left:
             process.kill()
