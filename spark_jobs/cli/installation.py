@@ -27,6 +27,7 @@ from spark_jobs.io.java_options import archive_file, is_archive_mapped
 from spark_jobs.io.lake import storage
 from spark_jobs.spec.errors import AssayError
 from spark_jobs.spec.settings import Settings
+from spark_jobs.spec.tables import BOOKS, RUNS, SWEEPS
 
 PYTHONS = ((3, 11), (3, 13))  # the oldest and the newest that all libraries were tested with
 LOW_BYTES, FULL_BYTES = 5_000_000_000, 500_000_000  # a day of a large trail; a batch and its checkpoint
@@ -165,7 +166,10 @@ def _clock(settings: Settings) -> Iterator[Part]:
     """Leases, retries and lateness rest on the clock: it must not be behind what was written last."""
     newest = 0.0
     fs, root = storage(settings.lake_root)
-    for log in fs.glob(f"{root}/*/*/_delta_log"):
+    for table in (BOOKS, RUNS, SWEEPS):  # written by every run, and their logs are kept short
+        log = f"{root}/{table.folder}/_delta_log"
+        if not fs.exists(log):
+            continue
         versions = [str(name) for name in fs.ls(log, detail=False) if re.fullmatch(r"\d{20}\.json", str(name).rsplit("/", 1)[-1])]
         for line in fs.cat_file(max(versions)).splitlines() if versions else ():
             if b"commitInfo" in line:
