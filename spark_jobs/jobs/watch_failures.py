@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -58,18 +59,15 @@ def query_marks(settings: Settings, pipeline: Pipeline, *, since: datetime, book
 
 def _with_silent_ends(events: Sequence[Row]) -> list[Row]:
     """The events, and an end for each driver that another one followed before it had said that it ended: it was killed."""
-    found: list[Row] = []
-    alive: Row | None = None
-    for row in events:
-        if not row["table"] and row["event"] == "started":
-            if alive is not None and _process(alive) != _process(row):
-                error = f"{DRIVER_KILLED}: it ended without a word (killed, or its machine went down)."
-                found.append(alive | {"event": "terminated", "error": error, "at": row["at"] - timedelta(milliseconds=1)})
-            alive = row
-        elif not row["table"] and row["event"] == "terminated" and alive is not None and _process(alive) == _process(row):
-            alive = None
-        found.append(row)
-    return found
+    drivers = [row for row in events if not row["table"]]
+    ended = {_process(row) for row in drivers if row["event"] == "terminated"}
+    starts = [row for row in drivers if row["event"] == "started"]
+    killed = []
+    for one, following in pairwise(starts):
+        if _process(one) != _process(following) and _process(one) not in ended:
+            error = f"{DRIVER_KILLED}: it ended without a word (killed, or its machine went down)."
+            killed.append(one | {"event": "terminated", "error": error, "at": following["at"] - timedelta(milliseconds=1)})
+    return sorted([*events, *killed], key=lambda row: row["at"])
 
 
 def _process(row: Row) -> tuple[object, ...]:

@@ -13,8 +13,9 @@ import pytest
 from spark_jobs.io.lease import Lease
 from spark_jobs.io.ops import Ops
 from spark_jobs.jobs.watch import look
+from spark_jobs.jobs.watch_facts import FactsReader
 from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
-from spark_jobs.spec.alerts import DEFAULT_ALERTS, DiskNearlyFull
+from spark_jobs.spec.alerts import DEFAULT_ALERTS, DiskNearlyFull, QueryFailed
 from spark_jobs.spec.tables import AMENDMENTS, AUDITS, BOOKS, DECISIONS, FILES, PROGRESS, QUERY_EVENTS, VERDICTS
 from tests.builders.ops_rows import ACTIVITY, BRONZE, SILVER, books_row, failed_verdict, file_row, record, small_settings, write
 from tests.builders.receivers import Mailbox, mail_server, web_server
@@ -228,6 +229,38 @@ def test_a_failure_that_healed_between_two_looks_is_told_once(scene):
     rule = next(one for one in DEFAULT_ALERTS if one.name == "query_failed")
     assert [subject.split(": ")[0] for subject in scene.look(rule)] == ["[assay cloudtrail] RECOVERED"]
     assert scene.look(rule, NOW + S) == []
+
+
+def driver(scene, kind, ago, pid, error=None, table=""):
+    row = {"pipeline": "cloudtrail", "table": table, "run_id": f"r{pid}", "event": kind, "error": error, "host": "h", "pid": pid}
+    write(scene.settings, QUERY_EVENTS, row | {"at": NOW - ago})
+
+
+def failures(scene):
+    signs = QueryFailed().signs(FactsReader(scene.settings, PIPELINE, NOW).query_marks(), NOW)
+    return [(sign.subject, sign.ended_at is not None, sign.sentence.split(": ", 1)[1]) for sign in signs]
+
+
+def test_a_driver_that_was_killed_without_a_word_is_a_failure_and_a_relay_is_none(scene):
+    driver(scene, "started", 9 * H, 1)
+    driver(scene, "handed_over", 8 * H, 1)
+    driver(scene, "terminated", 8 * H, 1)
+    driver(scene, "started", 8 * H, 2)
+    assert failures(scene) == []
+    driver(scene, "started", 7 * H, 3)  # number 2 never said that it ended
+    assert failures(scene) == [("the driver of cloudtrail", True, "it ended without a word (killed, or its machine went down).")]
+
+
+def test_a_query_takes_its_driver_with_it_and_that_is_one_failure(scene):
+    driver(scene, "terminated", 61 * S, 1, "SparkException: 'secret' is bad", str(PIPELINE.gold_stream))
+    driver(scene, "terminated", 60 * S, 1, "SparkException: 'secret' is bad")
+    assert failures(scene) == [("gold.cloudtrail", False, "SparkException: 'xxxxxx' is bad")]
+    write(scene.settings, BOOKS, books_row(SILVER, finished_at=NOW - 30 * S))
+    assert failures(scene)[0][1] is False, "silver's work says nothing of gold"
+    write(scene.settings, BOOKS, books_row(ACTIVITY, finished_at=NOW - 20 * S))
+    assert failures(scene)[0][1] is True
+    driver(scene, "terminated", 10 * S, 2, "StorageFault: The disk is full.")
+    assert failures(scene)[1] == ("the driver of cloudtrail", False, "The disk is full.")
 
 
 def test_a_rule_that_cannot_be_judged_is_told_and_hinders_no_other(scene):
