@@ -4,9 +4,6 @@ SHELL := /bin/bash
 state := $(or $(ASSAY_HOME),$(CURDIR)/.assay)
 export ASSAY_HOME := $(state)
 bin := $(state)/venv/bin
-# Side by side, since the heavy tests often wait for a process or a clock. Every folder of tests is in one of the two.
-light := tests/architecture tests/dags tests/expectations tests/unit
-heavy := tests/integration tests/setup tests/spark
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -30,9 +27,7 @@ check: setup ## Check the form of the code: ruff, mypy, import contracts
 	@$(bin)/lint-imports --no-cache
 
 test: check ## Run the whole test suite (at most 30 minutes on 2 cores)
-	@$(bin)/python -m pytest -q $(light) > "$(state)/light-tests.txt" 2>&1 & beside=$$!; \
-	$(bin)/python -m pytest $(heavy); first=$$?; wait $$beside; second=$$?; \
-	tail -n 40 "$(state)/light-tests.txt"; exit $$((first ? first : second))
+	@$(bin)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 certify: setup ## Run the long proofs: many orders, many kills
 	@$(bin)/python -m pytest -m certify

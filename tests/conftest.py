@@ -34,3 +34,23 @@ def _let_go():
     """What a module leaves in Python holds plans in the JVM."""
     yield
     gc.collect()
+
+
+# What takes minutes starts first, so that the two processes of `make test` end at about the same time.
+LONGEST = (
+    "test_up",
+    "test_continuous_kills",
+    "test_hourly_dag",
+    "test_stream",
+    "test_maintenance",
+    "test_replay_quarantine",
+    "test_silver_rules",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Keep each file's tests together in one process, and all tests of the one scene, which takes long to make."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("scene" if "scene" in item.fixturenames else item.path.stem))
+    rank = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (rank.get(item.path.stem, len(rank)), "scene" not in item.fixturenames))
