@@ -28,13 +28,14 @@ def takeovers(settings: Settings, pipeline: Pipeline, *, since: datetime, books:
             after = epochs.get(epoch + 1)
             if after and not before.get("released") and after["renewed_at"] >= since.timestamp():
                 which = f"{before['owner']}|{before['host']}|{before['pid']}|{before['process_started']:.0f}"
-                lost.setdefault(which, []).append((table, epoch + 1, before, after))
+                is_over = bool(after.get("released")) or epoch + 2 in epochs  # the one after it lost it too: that is told of its own
+                lost.setdefault(which, []).append((table, epoch + 1, before, after | {"is_over": is_over}))
     return [_takeover(which, tables, books) for which, tables in lost.items()]
 
 
 def _takeover(which: str, tables: list[tuple[str, int, Row, Row]], books: Callable[[], pa.Table]) -> Takeover:
     _, _, before, after = tables[0]
-    done = [_moment(one["renewed_at"]) for _, _, _, one in tables if one.get("released")]
+    done = [_moment(one["renewed_at"]) for _, _, _, one in tables if one["is_over"]]
     for table, epoch, _, _ in tables:
         done += books().filter((pc.field("table") == table) & (pc.field("epoch") == epoch))["finished_at"].to_pylist()
     at = _moment(before["renewed_at"])  # its last sign of life: the new one's first is not kept

@@ -216,6 +216,16 @@ def test_tells_once_that_it_fires_and_once_that_it_is_over(scene, rule, breaks, 
     assert scene.look(judged, NOW + later + S) == []
 
 
+def test_a_writer_that_is_overtaken_in_its_turn_ends_the_first_takeover_and_begins_another(scene):
+    lease_is_taken(scene)
+    Lease(scene.settings.model_copy(update={"lease_ttl_s": 0}), SILVER, "run three").take()
+    found = FactsReader(scene.settings, PIPELINE, NOW).takeovers()
+    assert [(one.before.split(" (")[0], one.after.split(" (")[0], one.done_at is None) for one in found] == [
+        ("run one", "run two", False),
+        ("run two", "run three", True),
+    ]
+
+
 def test_a_disk_is_nearly_full_until_there_is_room_again(scene):
     full, roomy = DiskNearlyFull(least=10**18), DiskNearlyFull(least=1, share=0.0)
     assert "CRITICAL: disk nearly full" in scene.look(full)[0]
