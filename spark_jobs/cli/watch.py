@@ -16,6 +16,7 @@ from spark_jobs.spec.settings import Settings
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+MOST_ALERTS = 5  # the queries should still be on the screen
 NARROW = 150  # columns of a terminal below which each table gets lines of its own
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 HEADINGS = {
@@ -62,6 +63,7 @@ def screen(looks: Sequence[dict[str, Any]], out: Console, every_s: float) -> Ren
     parts: list[RenderableType] = []
     for look in looks:
         parts += [Text(inert(headline(look)), style="bold"), Text(inert(who_runs(look)), style="green" if look["driver"] else "yellow")]
+        parts += [Text(inert(line), style="bold red") for line in alert_lines(look)]
         cells = [row_in_words(query, look["at"], plain=not out.encoding.lower().startswith("utf")) for query in look["queries"]]
         parts.append(_stacked(cells) if out.width < NARROW else _table(cells))
     if out.is_terminal:
@@ -85,6 +87,13 @@ def who_runs(look: dict[str, Any]) -> str:
     if holders := sorted({query["holder"] for query in look["queries"] if query["holder"]}):
         return f"Being written by {', '.join(holders)}."
     return "Nobody is writing now. `assay stream start` or the DAG brings it up to date."
+
+
+def alert_lines(look: dict[str, Any]) -> list[str]:
+    """One line per incident that fires, up to MOST_ALERTS."""
+    fires = look["alerts"]
+    lines = [f"ALERT {one['rule']} since {one['since']:%H:%M:%S}: {one['sentence']}" for one in fires[:MOST_ALERTS]]
+    return lines + ([f"and {len(fires) - MOST_ALERTS:,} more: `assay alerts`"] if len(fires) > MOST_ALERTS else [])
 
 
 def row_in_words(query: dict[str, Any], now: datetime, *, plain: bool = False) -> dict[str, str]:

@@ -15,12 +15,13 @@ from spark_jobs.io.work import bronze_checkpoint, gold_checkpoint, silver_checkp
 from spark_jobs.spec.errors import CheckpointDamaged
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import Settings
-from spark_jobs.spec.tables import FILES, LAYERS, PROGRESS, VERDICTS
+from spark_jobs.spec.tables import FILES, INCIDENTS, LAYERS, PROGRESS, VERDICTS
 
 Row = dict[str, Any]
 
 PROGRESS_FILES = 60  # of some rows each: the last twenty batches of three queries
 VERDICT_FILES = 20  # a file per gate: the last of each of six tables
+INCIDENT_FILES = 200  # a few per incident; one that has fired for longer is in `assay alerts`
 SPARK_BATCHES = 20
 _CHECKPOINTS = {"bronze": bronze_checkpoint, "silver": silver_checkpoint, "gold": gold_checkpoint}
 
@@ -32,12 +33,16 @@ class Live:
         self._settings, self._pipeline = settings, pipeline
         self._progress = RecentRows(settings, PROGRESS, "at", files=PROGRESS_FILES)
         self._verdicts = RecentRows(settings, VERDICTS, "evaluated_at", files=VERDICT_FILES)
+        self._incidents = RecentRows(settings, INCIDENTS, "at", files=INCIDENT_FILES)
         self._states = QueryStates(settings)
         sources = {"bronze": FILES, "silver": pipeline.bronze_table, "gold": pipeline.silver_table}
         self._backlogs = {layer: Backlog(settings, pipeline, source) for layer, source in sources.items()}
 
     def look(self, now: datetime) -> Row:
-        """`driver` (None where the pipeline is not run continuously) and `queries`: one per layer, None for what is not known."""
+        """`driver` (None where the pipeline is not run continuously), `alerts` that fire, and `queries`: one per layer.
+
+        None stands for what is not known.
+        """
         pipeline = self._pipeline
         epoch, driver = driver_and_epoch(self._settings, pipeline)
         rows = [row for row in self._progress.rows() if row["pipeline"] == pipeline.name]
@@ -47,6 +52,7 @@ class Live:
             "at": now,
             "driver": _driver(driver, epoch) if driver else None,
             "queries": [self._query(layer, rows, gates, now) for layer in LAYERS],
+            "alerts": self._alerts(),
         }
 
     def _query(self, layer: str, rows: list[Row], gates: list[Row], now: datetime) -> Row:
@@ -83,6 +89,17 @@ class Live:
             "gate": judged[-1]["outcome"] if judged else None,
             "recent_rows": [row["input_rows"] or 0 for row in own[-SPARK_BATCHES:]],
         }  # fmt: skip
+
+    def _alerts(self) -> list[Row]:
+        """The incidents that fire now, the oldest first: `rule`, `subject`, `sentence`, `since`."""
+        newest: dict[str, Row] = {}
+        for row in self._incidents.rows():
+            if row["pipeline"] != self._pipeline.name or row["state"] not in ("firing", "recovered"):
+                continue
+            if newest.get(row["incident_id"], row)["state"] == "firing":  # of two at one instant the end is the newer
+                newest[row["incident_id"]] = row
+        names = ("rule", "subject", "sentence", "since")
+        return [{name: row[name] for name in names} for row in newest.values() if row["state"] == "firing"]
 
     def _left(self, layer: str) -> Amount | None:
         """What the query has not committed as read; None where its log or checkpoint does not tell."""

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_jobs.cli.watch import doing, sparkline
+from spark_jobs.cli.watch import alert_lines, doing, sparkline
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.lease_holder import CONTINUOUS
 from spark_jobs.io.ops import SCHEMAS
 from spark_jobs.io.query_state import QueryStates
 from spark_jobs.report.live import Live
 from spark_jobs.spec.pipeline import load_pipeline
-from spark_jobs.spec.tables import PROGRESS
+from spark_jobs.spec.tables import INCIDENTS, PROGRESS
 from tests.builders.assay_command import assay, assay_json
 from tests.builders.ops_rows import SILVER, environment, small_lake, write
 from tests.builders.progress_row import progress_row
@@ -97,6 +97,22 @@ def test_a_look_reads_new_files_alone_whatever_the_history(tmp_path):
     write(settings, PROGRESS, progress_row(now + timedelta(seconds=99), batch_id="v1-00009970"))
     assert _silver(live)["batch_id"] == "v1-00009970"
     assert sum(part is not before.get(name) for name, part in live._progress._parts.items()) == 1
+
+
+def test_incidents_that_fire_are_on_the_screen_until_they_are_over(tmp_path):
+    settings, pipeline = small_lake(tmp_path), load_pipeline("cloudtrail")
+    now = datetime.now(UTC)
+    incident = {"pipeline": "cloudtrail", "severity": "warn", "run_id": "r", "since": now, "rule": "behind", "sentence": "It lags."}
+    for number in range(7):
+        firing = {"incident_id": f"i{number}", "subject": f"s{number}", "state": "firing", "at": now + timedelta(seconds=number)}
+        write(settings, INCIDENTS, incident | firing)
+    write(settings, INCIDENTS, incident | {"incident_id": "i0", "state": "told firing", "at": now + timedelta(seconds=8)})
+    live = Live(settings, pipeline)
+    assert alert_lines(live.look(now)) == [f"ALERT behind since {now:%H:%M:%S}: It lags."] * 5 + ["and 2 more: `assay alerts`"]
+    for number in range(6):
+        over = {"incident_id": f"i{number}", "state": "recovered", "at": now + timedelta(seconds=9)}
+        write(settings, INCIDENTS, incident | over)
+    assert len(alert_lines(live.look(now))) == 1
 
 
 def test_progress_shows_the_batches_of_a_time(tmp_path):
