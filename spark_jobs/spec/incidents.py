@@ -94,7 +94,7 @@ def _which(pipeline: str, known: Sequence[Incident], sign: Sign) -> str:
 
 
 def _over(incident: Incident, how: str, now: datetime) -> Incident:
-    return replace(incident, state="recovered", sentence=how or incident.sentence, at=now)
+    return replace(incident, state="recovered", sentence=how or f"Over. It was: {incident.sentence}", at=now)
 
 
 def worst(severities: Iterable[Severity]) -> Severity:

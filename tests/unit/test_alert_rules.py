@@ -213,7 +213,7 @@ def test_an_incident_fires_once_and_recovers_once():
     assert told(known, [sign], NOW + MIN)[0] == []
     assert told(known, [], NOW + MIN, judged=("b",))[0] == []  # the rule could not be evaluated: nobody knows
     over, known = told(known, [], NOW + MIN)
-    assert [(one.state, one.incident_id) for one in over] == [("recovered", fired[0].incident_id)]
+    assert [(one.state, one.incident_id, one.sentence) for one in over] == [("recovered", fired[0].incident_id, "Over. It was: It is so.")]
     again, known = told(known, [sign], NOW + H)
     assert again[0].incident_id != fired[0].incident_id and told(known, [sign])[0] == []
 
