@@ -1,6 +1,7 @@
 """Figures in Prometheus's form: what each event makes of them, and that short jobs go on from each other's file."""
 
 import json
+import re
 import socket
 import threading
 import urllib.request
@@ -8,7 +9,8 @@ from datetime import UTC, datetime
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from spark_jobs.io.metrics_figures import COUNTERS, GAUGES, OTHERS
+from infra.setup.jars import ROOT
+from spark_jobs.io.metrics_figures import COUNTERS, FRESHNESS, GAUGES, OTHERS
 from spark_jobs.io.metrics_page import MetricsFile, MetricsPage
 from spark_jobs.jobs.metrics import forwarders
 from spark_jobs.jobs.run import Run
@@ -120,3 +122,11 @@ def test_runs_of_one_process_share_a_page_until_the_last_is_closed():
     with socket.socket() as closed:
         assert closed.connect_ex(("127.0.0.1", port)) != 0
     assert forwarders(Run(load_settings(metrics_port=port), load_pipeline("cloudtrail"), "r")) == []  # a short run serves no page
+
+
+def test_the_page_on_prometheus_names_every_figure_and_no_other():
+    page = (ROOT / "infra" / "prometheus" / "README.md").read_text()
+    named = set(re.findall(r"^\| `(assay_\w+)`", page, re.MULTILINE))
+    known = {*(name for name, _, _ in GAUGES), *COUNTERS, *OTHERS, FRESHNESS}
+    assert named == known
+    assert set(re.findall(r"assay_\w+", page)) == known, "the questions ask for figures that there are"
