@@ -61,15 +61,14 @@ def ingest_batch(writer: Writer, batch: DataFrame, number: int) -> None:
     run, batch_id, started_at = writer.run, writer.checkpoint.batch_id(number), writer.run.clock()
     if complete_if_committed(writer, number):
         return
-    listed = [
-        LandedFile(row.path, row.size, row.version, row.file_id, row.attempt, row.listed_at)
-        for row in batch.select("path", "size", "version", "file_id", "attempt", "listed_at").collect()
-    ]
+    rows = batch.select("path", "size", "version", "file_id", "attempt", "listed_at", "chunk").collect()
+    listed = [LandedFile(row.path, row.size, row.version, row.file_id, row.attempt, row.listed_at) for row in rows]
     entries = _not_read_yet(writer, listed, number)
     if len(entries) < len(listed):
         run.say(f"{writer.table} {batch_id}: {len(listed) - len(entries)} files asked for again have been read already.")
     if run.pace:
-        run.pace.fit(sum(entry.size for entry in entries), batch)
+        is_full = len({row.chunk for row in rows}) >= run.ledger_files
+        run.pace.fit(sum(entry.size for entry in entries), batch, is_full=is_full)
     pieces = read_files(run, entries).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         raw = pieces.where("kind = 'record'").select(

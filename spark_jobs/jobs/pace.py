@@ -29,6 +29,7 @@ class Pace:
     def __init__(self, run: Run, query: str, size: BatchSize | None) -> None:
         self._run, self._query, self.size = run, query, size
         self._bytes = 0
+        self._is_full: bool | None = None
         self.batches, self.seconds, self.gate_seconds = 0, 0.0, 0.0
         self.in_force = 0  # the limit that the running query was started with
 
@@ -42,9 +43,9 @@ class Pace:
         """True when the running query's limit is more than a factor of two away from the one that is wanted."""
         return self.size is not None and not self.in_force / 2 <= self.size.limit <= self.in_force * 2
 
-    def fit(self, size: int, *frames: DataFrame) -> None:
+    def fit(self, size: int, *frames: DataFrame, is_full: bool | None = None) -> None:
         """Before the batch's own work: it reads so many bytes, through these frames and the run's session."""
-        self._bytes = size
+        self._bytes, self._is_full = size, is_full
         run = self._run
         run.small = size <= run.settings.small_mb * 1_000_000
         for session in (run.spark, *(frame.sparkSession for frame in frames)):
@@ -58,7 +59,7 @@ class Pace:
         seconds = time.monotonic() - began
         self.batches, self.seconds = self.batches + 1, self.seconds + seconds
         if self.size is not None:
-            self.size.after(self._bytes, seconds)
+            self.size.after(self._bytes, seconds, is_full=self._is_full)
 
     @contextmanager
     def gating(self) -> Iterator[None]:

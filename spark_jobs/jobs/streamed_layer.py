@@ -128,7 +128,7 @@ class StreamedLayer(threading.Thread):
             run.batch_limit[self.query_name] = run.pace.size.limit
         pending = pending_files(run.settings, run.pipeline)
         wanted = ledger_files_per_batch(run, pending)
-        return wanted * 2 <= run.ledger_files or (pending.chunks > run.ledger_files and wanted >= run.ledger_files * 2)
+        return wanted * 2 <= run.ledger_files or (pending.chunks > run.ledger_files and wanted >= run.ledger_files * 1.5)
 
     def _news(self) -> set[str]:
         """Decisions about batches of this layer that no batch's books record yet, and parked events whose time has come."""

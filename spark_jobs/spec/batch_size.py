@@ -33,16 +33,18 @@ class BatchSize:
     def is_behind(self) -> bool:
         return self.full_in_a_row >= 2
 
-    def after(self, size: int, seconds: float) -> int:
-        """The limit for the next batch, after one of `size` bytes that took so long."""
+    def after(self, size: int, seconds: float, *, is_full: bool | None = None) -> int:
+        """The limit for the next batch, after one of `size` bytes that took so long.
+
+        `is_full`: whether the limit ended the batch, where its size does not show it: pieces of a file ledger fill a limit in part.
+        """
         seconds = max(seconds, 0.001)
         if size * TELLING >= self.limit:
             self.rate = size / seconds if not self.rate else (self.rate + size / seconds) / 2
-        if size >= FULL * self.limit:
+        if size and (size >= FULL * self.limit if is_full is None else is_full):
             self.full_in_a_row += 1
-            of_the_limit = seconds * min(1.0, self.limit / size)  # one file can be larger than any limit
-            aim = self.target_s * (BEHIND if self.is_behind else 1.0) / of_the_limit
-            self.limit = self._within(self.limit * min(STEP, max(1 / STEP, aim)))
+            aim = size * self.target_s * (BEHIND if self.is_behind else 1.0) / seconds
+            self.limit = self._within(min(STEP * self.limit, max(self.limit / STEP, min(aim, STEP * size))))
         else:
             self.full_in_a_row = 0
             fits = self.rate * self.target_s

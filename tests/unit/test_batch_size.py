@@ -63,6 +63,13 @@ def test_it_grows_with_a_backlog_and_shrinks_after_it():
     assert limits == sorted(limits, reverse=True) and limits[-1] < 20 * MB
 
 
+def test_a_backlog_in_small_pieces_grows_the_limit_no_faster_than_its_batches_do():
+    size = BatchSize(10, LEAST, MOST, 8 * MB)
+    limits = [size.after(3 * MB, 4.0, is_full=True) for _ in range(6)]
+    assert limits[-1] == 6 * MB and size.is_behind  # twice what such a batch held, until batches hold more
+    assert size.after(3 * MB, 4.0, is_full=False) <= limits[-1] and not size.is_behind
+
+
 def test_small_batches_say_nothing_about_the_rate():
     size = BatchSize(10, LEAST, MOST, 32 * MB)
     for _ in range(20):
