@@ -16,13 +16,18 @@ from spark_jobs.spec.settings import Settings
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-MOST_ALERTS = 5  # the queries should still be on the screen
+MOST_ALERTS = 3  # the queries should still be on the screen
 NARROW = 150  # columns of a terminal below which each table gets lines of its own
 _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 HEADINGS = {
     "table": "table", "doing": "doing", "rates": "records/s in, done", "took": "batch took", "size": "size of limit", "behind": "behind",
     "fresh": "newest event", "age": "last batch", "gate": "gate", "spark": "records per batch",
 }  # fmt: skip
+_NARROW_LINES = (
+    {"rates": "in, done /s", "took": "took", "size": "size"},
+    {"behind": "behind", "fresh": "newest event"},
+    {"age": "last batch", "gate": "gate", "spark": ""},
+)
 _COLOURS = {"pass": "green", "warn": "yellow", "hold": "yellow", "stop": "bold red"}
 
 
@@ -63,7 +68,7 @@ def screen(looks: Sequence[dict[str, Any]], out: Console, every_s: float) -> Ren
     parts: list[RenderableType] = []
     for look in looks:
         parts += [Text(inert(headline(look)), style="bold"), Text(inert(who_runs(look)), style="green" if look["driver"] else "yellow")]
-        parts += [Text(inert(line), style="bold red") for line in alert_lines(look)]
+        parts += [Text(inert(line), style="bold red", no_wrap=True, overflow="ellipsis") for line in alert_lines(look)]
         cells = [row_in_words(query, look["at"], plain=not out.encoding.lower().startswith("utf")) for query in look["queries"]]
         parts.append(_stacked(cells) if out.width < NARROW else _table(cells))
     if out.is_terminal:
@@ -149,14 +154,18 @@ def _table(cells: list[dict[str, str]]) -> RenderableType:
 
 
 def _stacked(cells: list[dict[str, str]]) -> RenderableType:
-    """For a narrow terminal: each table's name, and under it what there is to say, a line each."""
+    """For a narrow terminal: each query in four lines, so that three of them fit on 24."""
     from rich.text import Text
 
-    lines = Text()
+    text = Text()
     for row in cells:
-        lines.append(f"\n{inert(row['table'])}\n", style="bold")
-        for key, heading in HEADINGS.items():
-            if key != "table" and row[key]:
-                lines.append(f"  {heading}: ", style="dim")
-                lines.append(f"{inert(row[key])}\n", style=_COLOURS.get(row[key], ""))
-    return lines
+        text.append(f"\n{inert(row['table'])}", style="bold")
+        text.append(f"  {inert(row['doing'])}\n")
+        for keys in _NARROW_LINES:
+            shown = [key for key in keys if row[key]]
+            for key in shown:
+                text.append("  " if key == shown[0] else " · ")
+                text.append(f"{keys[key]}: " if keys[key] else "", style="dim")
+                text.append(inert(row[key]), style=_COLOURS.get(row[key], ""))
+            text.append("\n" if shown else "")
+    return text
