@@ -23,6 +23,7 @@ from spark_jobs.io.delta_log import added_files
 from spark_jobs.io.lake import storage
 from spark_jobs.io.ops import Ops
 from spark_jobs.io.work import bronze_checkpoint
+from spark_jobs.jobs.recent_books import COLUMNS, recent_books
 from spark_jobs.jobs.watch_failures import late_runs, query_marks, task_marks
 from spark_jobs.jobs.watch_leases import takeovers
 from spark_jobs.spec.alert_facts import (
@@ -43,21 +44,11 @@ from spark_jobs.spec.alert_facts import (
 from spark_jobs.spec.incidents import Incident
 from spark_jobs.spec.pipeline import Pipeline
 from spark_jobs.spec.settings import Settings
-from spark_jobs.spec.tables import (
-    AMENDMENTS,
-    AUDITS,
-    BACKFILL_CHUNKS,
-    BOOKS,
-    FILES,
-    PROGRESS,
-    VERDICTS,
-    TableId,
-)
+from spark_jobs.spec.tables import AMENDMENTS, AUDITS, BACKFILL_CHUNKS, BOOKS, FILES, PROGRESS, VERDICTS, TableId
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WEEK = 8 * DAY  # a week to compare with, and today
 PACES_OF, PACES = 6 * HOUR, 50  # five batches of hourly runs, and far more than a rule asks for
-_BOOKS = ["table", "layer", "run_id", "written", "quarantined", "held", "source_version", "target_version", "epoch", "finished_at"]
 
 
 class FactsReader:
@@ -170,10 +161,11 @@ class FactsReader:
         return list(newest.values())
 
     def unbalanced(self) -> list[UnbalancedBatch]:
-        since = min([self.now - WEEK, *(one.since - HOUR for one in self.open if one.rule == "books_unbalanced")])
-        columns = ["table", "batch_id", "equation", "finished_at"]
-        mine = (pc.field("pipeline") == self.pipeline.name) & ~pc.field("is_balanced")
-        wrong = self.ops.read(BOOKS, columns, mine, since={"finished_at": since}).to_pylist()
+        begun = [one.since - HOUR for one in self.open if one.rule == "books_unbalanced"]
+        books = self.books
+        if begun and min(begun) < self.now - WEEK:
+            books = self.ops.read(BOOKS, COLUMNS, equal={"pipeline": self.pipeline.name}, since={"finished_at": min(begun)})
+        wrong = books.filter(~pc.field("is_balanced")).to_pylist()
         return [UnbalancedBatch(row["table"], row["batch_id"], row["equation"], row["finished_at"]) for row in wrong]
 
     def disks(self) -> list[Disk]:
@@ -193,7 +185,7 @@ class FactsReader:
     @cached_property
     def books(self) -> pa.Table:
         """The books of the last days."""
-        return self.ops.read(BOOKS, _BOOKS, equal={"pipeline": self.pipeline.name}, since={"finished_at": self.now - WEEK})
+        return recent_books(self.settings, self.pipeline, self.now, WEEK)
 
     @cached_property
     def _consumed(self) -> dict[str, int]:

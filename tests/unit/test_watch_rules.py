@@ -12,6 +12,7 @@ import pytest
 
 from spark_jobs.io.lease import Lease
 from spark_jobs.io.ops import Ops
+from spark_jobs.jobs.recent_books import _kept, recent_books
 from spark_jobs.jobs.watch import look
 from spark_jobs.jobs.watch_facts import FactsReader
 from spark_jobs.pipelines.cloudtrail.pipeline import PIPELINE
@@ -56,7 +57,8 @@ class Scene:
         self.settings, self.mailbox, self.posts = settings, mailbox, posts
 
     def look(self, rule, now=NOW):
-        """One look with this rule alone; what was told: the mails' subjects, which the webhook has too."""
+        """One look with this rule alone, as in a process of its own; what was told: the mails' subjects, which the webhook has too."""
+        _kept.clear()
         found = look(self.settings, replace(PIPELINE, alerts=(rule,)), now)
         subjects = [mail["Subject"].strip() for mail in self.mailbox.take()]
         assert len(self.posts) == len(subjects) and found.undelivered == []
@@ -224,6 +226,24 @@ def test_a_writer_that_is_overtaken_in_its_turn_ends_the_first_takeover_and_begi
         ("run one", "run two", False),
         ("run two", "run three", True),
     ]
+
+
+def test_the_books_are_read_once_and_then_only_what_is_new(scene):
+    """What a driver keeps from look to look is what a new process reads: also of a batch that was booked again, and of what is past."""
+
+    def recent(now):
+        rows = recent_books(scene.settings, PIPELINE, now, D).select(["batch_id", "written", "finished_at"]).to_pylist()
+        return sorted(rows, key=lambda row: row["batch_id"])
+
+    write(scene.settings, BOOKS, *[books_row(SILVER, batch_id=f"v1-{n}", finished_at=NOW - D + n * MIN) for n in range(4)])
+    for minute in range(4):
+        now = NOW + minute * MIN + S
+        write(scene.settings, BOOKS, books_row(SILVER, batch_id=f"v2-{minute}", finished_at=now))
+        again = books_row(SILVER, batch_id="v1-3", written=minute, finished_at=now)
+        Ops(scene.settings).replace_batch(BOOKS, of=SILVER, batch_id="v1-3", rows=[again])
+        whole = Ops(scene.settings).read(BOOKS, ["batch_id", "written", "finished_at"], since={"finished_at": now - D}).to_pylist()
+        assert recent(now) == sorted(whole, key=lambda row: row["batch_id"])
+    assert [row["batch_id"] for row in whole if row["batch_id"].startswith("v1")] == ["v1-3"], "what is past is gone"
 
 
 def test_a_disk_is_nearly_full_until_there_is_room_again(scene):
