@@ -46,10 +46,10 @@ class Continuous:
         until(lambda: self.published() == self.parts * PART, why, within_s=600)
         return time.monotonic() - began
 
-    def jvm(self):
-        holder = driver_of(self.settings, PIPELINE)
-        assert holder is not None
-        return psutil.Process(holder.pid).parent()
+    def driver(self):
+        """The Python process of the driver at work; between two runs, of the next one."""
+        until(lambda: driver_of(self.settings, PIPELINE) is not None, "no driver has come to work")
+        return psutil.Process(driver_of(self.settings, PIPELINE).pid)
 
     def runs(self, dag_id=CONTINUOUS):
         return self.up.api().runs(dag_id)
@@ -85,11 +85,11 @@ def test_switched_on_what_lands_is_published_and_hourly_runs_find_nothing_to_do(
 
 @pytest.mark.parametrize("who", ["Python worker", "JVM", "driver", "task runner", "supervisor"])
 def test_what_is_killed_comes_back_by_itself(continuous, say, who):
-    jvm = continuous.jvm()
+    driver = continuous.driver()
+    jvm = driver.parent()
     runner = jvm.parent()
-    holder = driver_of(continuous.settings, PIPELINE)
     workers = [one for one in jvm.children(recursive=True) if "pyspark.daemon" in words_of(one)]
-    victim = {"Python worker": workers[-1] if workers else jvm, "JVM": jvm, "driver": psutil.Process(holder.pid),
+    victim = {"Python worker": workers[-1] if workers else jvm, "JVM": jvm, "driver": driver,
               "task runner": runner, "supervisor": runner.parent()}[who]  # fmt: skip
     assert "LocalExecutor" in words_of(runner.parent()), "these are Airflow's processes"
     victim.kill()
@@ -167,7 +167,7 @@ def test_a_fault_that_stays_fails_the_run_and_pauses_the_dag(continuous, say):
     """Its checkpoint is damaged: the next try would find the same, and so would the next run."""
     up = continuous.up
     folder = up.home / "lake" / "_checkpoints" / "bronze.cloudtrail_records"
-    driver = psutil.Process(driver_of(continuous.settings, PIPELINE).pid)
+    driver = continuous.driver()
     for generation in folder.iterdir():
         shutil.move(generation / "metadata", generation / "metadata.away")
     driver.kill()
