@@ -7,8 +7,11 @@ import pytest
 
 from spark_jobs.io.lake import lake_table, rows_that_may
 from spark_jobs.io.ops import SCHEMAS, Ops
+from spark_jobs.jobs.run import Run
+from spark_jobs.jobs.tidy_ops import tidy_ops
+from spark_jobs.spec.pipeline import load_pipeline
 from spark_jobs.spec.settings import load_settings
-from spark_jobs.spec.tables import BOOKS, FILE_OUTCOMES
+from spark_jobs.spec.tables import BOOKS, FILE_OUTCOMES, FILES
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -70,3 +73,14 @@ def test_what_is_recent_is_found_in_recent_files_alone(ops):
     assert ops.read(BOOKS, ["batch_id"], since={"finished_at": late}).to_pylist() == [{"batch_id": "late"}]
     assert len(files(ops, BOOKS, since={"finished_at": late})) == 1
     assert ops.read(BOOKS, since={"finished_at": AT}).num_rows == 31
+
+
+def test_tables_of_many_small_files_are_joined_without_a_change_of_their_rows(ops):
+    run = Run(ops._settings, load_pipeline("cloudtrail"), "r")
+    before = ops.read(BOOKS).sort_by("batch_id")
+    ops.append(FILES, [{"path": "a"}])
+    ops.append(FILES, [{"path": "b"}])
+    assert tidy_ops(run, most=30) == []
+    assert tidy_ops(run, most=25) == [FILE_OUTCOMES, BOOKS]
+    assert len(lake_table(ops._settings, BOOKS).file_uris()) == 1 and ops.read(BOOKS).sort_by("batch_id").equals(before)
+    assert len(lake_table(ops._settings, FILES).file_uris()) == 2, "one file of the ledger is one bounded batch"
