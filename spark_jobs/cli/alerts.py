@@ -155,7 +155,7 @@ def send_test(as_json: AsJson = False) -> None:
     failed = []
     for channel, send in ways.items():
         try:
-            said[channel] = f"taken by {send(notice)}"
+            said[channel] = f"sent to {send(notice)}"
         except Undelivered as fault:
             said[channel] = str(fault).replace(" It is sent again at the next look.", "")
             failed.append(channel)
