@@ -7,6 +7,7 @@ import threading
 import urllib.request
 from datetime import UTC, datetime
 
+import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from infra.setup.jars import ROOT
@@ -53,6 +54,8 @@ def test_the_page_of_a_long_run_shows_every_figure_on_the_loopback_interface_alo
         while not said:  # the run before this one still has the port: said, and tried again
             threading.Event().wait(0.05)
     found = _scraped(port)
+    listening = {one.laddr.ip for one in psutil.Process().net_connections("tcp") if one.laddr.port == port and one.status == "LISTEN"}
+    assert listening == {"127.0.0.1"}
     page.close()
     assert {name: found[name] for name in EXPECTED} == EXPECTED
     assert found["assay_freshness_seconds"] >= 0
