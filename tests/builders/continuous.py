@@ -19,15 +19,17 @@ PATIENCE_S = 240
 class Driver(threading.Thread):
     """`with Driver(stack, "stream-1") as driver`: runs until it is asked to end at the latest at the end of the block."""
 
-    def __init__(self, stack: Stack, run_id: str, *, lifetime_s: float = 900) -> None:
+    LIFETIME_S = 1800.0
+
+    def __init__(self, stack: Stack, run_id: str) -> None:
         super().__init__(name=run_id, daemon=True)
-        self.stack, self.run_id, self.lifetime_s = stack, run_id, lifetime_s
+        self.stack, self.run_id = stack, run_id
         self.answer: dict[str, Any] = {}
         self.fault: BaseException | None = None
 
     def run(self) -> None:
         try:
-            self.answer = run_stream(self.stack.start(self.run_id), lifetime_s=self.lifetime_s)
+            self.answer = run_stream(self.stack.start(self.run_id), lifetime_s=self.LIFETIME_S)
         except BaseException as fault:
             self.fault = fault
 

@@ -7,6 +7,7 @@ import pytest
 
 from spark_jobs.io.lease import Leases
 from spark_jobs.io.relay import ask_to_end, driver_of
+from spark_jobs.jobs import stream
 from spark_jobs.jobs.decide import decide
 from spark_jobs.jobs.run_layers import run_layers
 from tests.builders.accounting import assert_every_record_accounted_for
@@ -22,13 +23,14 @@ def stack(tmp_path, spark):
     return Stack(tmp_path, spark, trigger="every 1 second", gold_trigger="every 2 seconds", recent_dates=5)
 
 
-def test_from_hourly_to_continuous_and_back_nothing_is_lost_or_doubled(stack):
+def test_from_hourly_to_continuous_and_back_nothing_is_lost_or_doubled(stack, monkeypatch):
     hourly = Stack(stack.folder, stack._spark)
     _land(stack, "hourly", range(1, 4))
     hourly.discover()
     assert hourly.run() is None
 
-    with Driver(stack, "stream-1", lifetime_s=50) as first:
+    monkeypatch.setattr(stream, "RELAY_S", Driver.LIFETIME_S)  # the first one's whole life is near enough to its end
+    with Driver(stack, "stream-1") as first:
         with Leases(hourly.settings, [stack.pipeline.bronze_table], "an hourly run"):  # at work when the driver begins
             _land(stack, "first", range(4, 8))
             first.until(lambda: "started" in events_of(stack, SILVER), "silver, whose table is free")
@@ -41,7 +43,7 @@ def test_from_hourly_to_continuous_and_back_nothing_is_lost_or_doubled(stack):
         skipped = run_layers(hourly.start("hourly-late"))
         assert skipped["layers"] == [] and "an hourly run has nothing to do" in skipped["sentence"]
 
-        with Driver(stack, "stream-2") as second:  # less than a minute of the first one's lifetime is left
+        with Driver(stack, "stream-2") as second:
             assert first.over()["ended"] == "handed_over"
             _land(stack, "second", range(8, 12))
             second.until(lambda: _counted(stack) == 11, "rows in gold after the relay")
