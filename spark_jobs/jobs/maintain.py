@@ -206,18 +206,8 @@ def _rows(run: Run, one: Kept) -> list[dict[str, Any]]:
         rows.append(_row(run, str(one.table), "compact", sentence=one.sentence, files_before=one.files_before, files_after=one.files_after))
     for action, swept in (("vacuum", one.files), ("log", one.commits)):
         if swept.removed or swept.held_back_by:
-            rows.append(
-                _row(
-                    run,
-                    str(one.table),
-                    action,
-                    sentence=one.sentence,
-                    removed=swept.removed,
-                    bytes=swept.bytes,
-                    kept_from_version=swept.kept_from_version,
-                    held_back_by=swept.held_back_by,
-                )
-            )
+            figures = {"removed": swept.removed, "bytes": swept.bytes, "kept_from_version": swept.kept_from_version}
+            rows.append(_row(run, str(one.table), action, sentence=one.sentence, held_back_by=swept.held_back_by, **figures))
     return rows
 
 
