@@ -78,5 +78,12 @@ def test_its_driver_and_any_job_of_a_task_are_told_whom_they_must_not_outlive(co
 
 def test_its_page_says_how_to_switch_and_what_stops_it(continuous):
     page = continuous.doc_md
-    for said in ("`cloudtrail_hourly`", "unpause", "a failed run pauses this", "assay stream stop", PIPELINE.stream_trigger, PIPELINE.owner):
+    for said in (
+        "`cloudtrail_hourly`",
+        "unpause",
+        "a failed run pauses this",
+        "assay stream stop",
+        PIPELINE.stream_trigger,
+        PIPELINE.owner,
+    ):
         assert said in page
