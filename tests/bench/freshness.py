@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="two minutes per share, one of idling, three hourly runs")
     parser.add_argument("--minutes", type=float, default=30, help="how long files land at each share (default 30)")
     parser.add_argument("--small", type=int, default=0, metavar="FILES", help="only so many small files, one every few seconds, and idling")
+    parser.add_argument("--rate", type=float, default=0, help="only at this rate, in records per second")
     options = parser.parse_args()
     minutes = 2.0 if options.quick else options.minutes
     for line in machine.describe(load_settings(home=STATE)):
@@ -37,9 +38,13 @@ def main() -> int:
     if options.small:
         _few_files(options.small)
         return 0
+    if options.rate:
+        _at("Asked for", options.rate, minutes)
+        return 0
     rate = _throughput(files=40 if options.quick else 200)
     for share in SHARES:
-        _at(share, share * rate, minutes)
+        _at(f"{share:.0%} of it", share * rate, minutes)
+    _at("The rate at which gates are judged", 1000, min(minutes, 10))
     _idle(60)
     print()
     for line in day_of_both(hourly_runs=3 if options.quick else 24):
@@ -84,7 +89,7 @@ def _throughput(files: int) -> float:
     return rate
 
 
-def _at(share: float, rate: float, minutes: float) -> None:
+def _at(what: str, rate: float, minutes: float) -> None:
     stage, live = _stage("rate")
     every_s = RECORDS / rate
     with LiveDriver(stage) as driver:
@@ -97,7 +102,7 @@ def _at(share: float, rate: float, minutes: float) -> None:
             next_at += every_s
             time.sleep(max(0.0, next_at - time.monotonic()))
         driver.until_taken()
-    _say_freshness(f"{share:.0%} of it, {rate:,.0f} records/s for {minutes:g} min", driver)
+    _say_freshness(f"{what}: {rate:,.0f} records/s for {minutes:g} min", driver)
     first, last = driver.memory_mb()
     print(f"    memory {first:,.0f} MB at first, {last:,.0f} MB at last: {last / first - 1:+.1%} (reach ≤ {GROWTH_REACH:.0%} over 60 min)")
     for query, pace in driver.answer.get("pace", {}).items():
