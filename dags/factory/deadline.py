@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
@@ -29,8 +30,10 @@ def deadlines(pipeline: Pipeline, tables: Sequence[TableId], every: timedelta) -
     """A deadline for each freshness target among the tables that a DAG brings up every so often.
 
     What lands just after a run has begun waits for the next one, so of the target the run itself has what is left after that wait; where
-    runs are about as far apart as the target, a quarter of it.
+    runs are about as far apart as the target, a quarter of it. None in `airflow dags test`, which nobody waits for.
     """
+    if sys.argv[1:3] == ["dags", "test"]:  # Airflow 3.3.2 looks for their rows there when the run succeeds, has made none, and fails
+        return []
     targets: dict[timedelta, list[str]] = defaultdict(list)
     for table in tables:
         targets[pipeline.freshness_of(table)].append(str(table))
