@@ -45,7 +45,8 @@ def test_a_kept_driver_survives_a_kill_and_its_own_lifetime_and_ends_when_asked(
                 process.kill()
     assert "The driver failed (1 of 30 in a row)" in (tmp_path / "log").read_text()
     events = [row["event"] for row in reversed(newest_events(stack.settings, stack.pipeline, table=""))]
-    assert events[:2] == ["started", "started"] and "handed_over" in events and events[-1] == "terminated"
+    assert events.count("started") >= 3 and events.count("started") - events.count("terminated") == 1  # one was killed without a word
+    assert "handed_over" in events and events[-1] == "terminated"
     assert_every_record_accounted_for(stack)
 
 
