@@ -13,13 +13,12 @@ from unittest import mock
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.io.lake import lake_table
 from spark_jobs.io.lease import Leases
 from spark_jobs.jobs import build_silver, ingest_bronze, publishing
 from spark_jobs.jobs.doctor import REBUILD, diagnose
+from spark_jobs.jobs.layer_start import has_source
 from spark_jobs.jobs.rebuild import rebuild as rebuild_query
 from spark_jobs.jobs.rebuild import tables_of
-from spark_jobs.jobs.run_layers import _source
 from spark_jobs.spec.errors import AssayError
 from spark_jobs.spec.tables import FILES, TableId
 from tests.builders.disturbed import differences, everything
@@ -168,7 +167,7 @@ def refuses(stack: Stack, query: str, reason: str) -> None:
     """A start of the layer is refused with that sentence, and writes nothing. (One whose source is gone has nothing to start with.)"""
     before = files(stack)
     layer = layer_of(query)
-    if lake_table(stack.settings, _source(stack.pipeline, layer)) is None:
+    if not has_source(stack.start(), layer):
         assert stack.run(layer) is None
         assert files(stack) == before
         return
