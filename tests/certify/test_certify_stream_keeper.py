@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from spark_jobs.io.relay import driver_of
+from spark_jobs.io.work import unfinished_layers
 from spark_jobs.jobs.query_events import newest_events
 from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.stack import Stack
@@ -34,7 +35,7 @@ def test_a_kept_driver_survives_a_kill_and_its_own_lifetime_and_ends_when_asked(
             assert second.pid != first.pid
             _until(keeper, lambda: (driver_of(stack.settings, stack.pipeline) or second).pid not in (first.pid, second.pid))
             stack.land_sample(lambda name: "T1205Z" in name)
-            _until(keeper, lambda: len(_unread(stack)) == 0)
+            _until(keeper, lambda: _is_taken(stack))
             stopped = subprocess.run(
                 [*command, "stop", "--json"], env=stack.environment(), cwd=stack.project, capture_output=True, text=True
             )
@@ -54,14 +55,10 @@ def _counted(stack):
     return sum(row["event_count"] for row in stack.rows("gold.cloudtrail_activity_1h", ["event_count"]))
 
 
-def _unread(stack):
-    """Landed files whose records gold does not count yet."""
-    landed = {str(path) for path in stack.landing.rglob("*.gz")}
-    silver = stack.rows("silver.cloudtrail_events", ["_source_file"])
-    if _counted(stack) != len(silver):
-        return landed
-    outcomes = {row["path"] for row in stack.rows("_ops.file_outcomes", ["path", "outcome"]) if row["outcome"] == "ok"}
-    return landed - outcomes
+def _is_taken(stack):
+    """Every landed file is in the ledger, and every layer has consumed its source."""
+    listed = {row["path"] for row in stack.rows("_ops.files", ["path"])}
+    return {str(path) for path in stack.landing.rglob("*.gz")} <= listed and not unfinished_layers(stack.settings, stack.pipeline)
 
 
 def _until(keeper, condition):
