@@ -27,7 +27,7 @@ check: setup ## Check the form of the code: ruff, mypy, import contracts
 	@$(bin)/lint-imports --no-cache
 
 test: check ## Run the whole test suite (at most 30 minutes on 2 cores)
-	@$(bin)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	@$(bin)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 certify: setup ## Run the long proofs: many orders, many kills
 	@$(bin)/python -m pytest -m certify

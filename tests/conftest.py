@@ -49,8 +49,6 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items):
-    """Keep each file's tests together in one process, and all tests of the one scene, which takes long to make."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("scene" if "scene" in item.fixturenames else item.path.stem))
+    """The longest files first; within a file the order stays."""
     rank = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: (rank.get(item.path.stem, len(rank)), "scene" not in item.fixturenames))
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))

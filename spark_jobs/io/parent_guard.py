@@ -47,10 +47,10 @@ def _guard(pids: Sequence[int], jvm: int) -> None:
 
 def _first_to_die(pids: Sequence[int]) -> int:
     """Wait until one of these ancestors has ended, and say which."""
-    ancestors = {ancestor.pid: ancestor for ancestor in psutil.Process().parents()}
+    ancestors = _ancestors()
     with suppress(OSError, AttributeError):  # a system without pidfd_open(2): Linux has it since 5.3
         watched = {os.pidfd_open(pid): pid for pid in pids if pid in ancestors}  # type: ignore[attr-defined, unused-ignore]
-        ancestors = {ancestor.pid: ancestor for ancestor in psutil.Process().parents()}  # a number that was given to another one since
+        ancestors = _ancestors()  # a number that was given to another one since
         if gone := [pid for pid in pids if pid not in ancestors]:
             return gone[0]
         poll = select.poll()
@@ -59,9 +59,22 @@ def _first_to_die(pids: Sequence[int]) -> int:
         return watched[poll.poll()[0][0]]
     while True:
         for pid in pids:
-            if pid not in ancestors or not ancestors[pid].is_running() or ancestors[pid].status() == psutil.STATUS_ZOMBIE:
+            if pid not in ancestors or _has_ended(ancestors[pid]):
                 return pid
         time.sleep(LOOK_EVERY_S)
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    try:
+        return bool(not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _ancestors() -> dict[int, psutil.Process]:
+    while True:
+        with suppress(psutil.NoSuchProcess):  # one of them died in this very moment: who is left is told by the next look
+            return {ancestor.pid: ancestor for ancestor in psutil.Process().parents()}
 
 
 def end_job(why: str) -> None:

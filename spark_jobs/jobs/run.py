@@ -124,18 +124,18 @@ def run_job(
         run = Run(load_settings(), load_pipeline(options.pipeline), options.run_id or f"manual-{uuid.uuid4().hex[:8]}")
         result = work(run, options)
     except AssayError as fault:
-        return _end(name, fault)
+        return _end(name, run, fault)
     except Exception as fault:
         if foreseen := storage_fault(fault, run.settings.lake_root if run else ""):
-            return _end(name, foreseen)
+            return _end(name, run, foreseen)
         traceback.print_exc()  # a defect: whoever mends it needs all of it
+        if run is not None:
+            run.close()
         unforeseen = f"An unforeseen {type(fault).__name__}, told above; what was committed stays. Please report it."
         print(f"{name}: {unforeseen}", file=sys.stderr)
         print(json.dumps({"error": type(fault).__name__, "sentence": unforeseen}))
         return 1
-    finally:
-        if run is not None:
-            run.close()
+    run.close()
     print(json.dumps(result, default=str), flush=True)
     return 0
 
@@ -145,7 +145,10 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigurationFault(f"{message[:1].upper()}{message[1:]}. `python -m spark_jobs.jobs.{self.prog} --help` lists the options.")
 
 
-def _end(name: str, fault: AssayError) -> int:
+def _end(name: str, run: Run | None, fault: AssayError) -> int:
+    """The sentence comes last, after what there was to say of the run's batches."""
+    if run is not None:
+        run.close()
     print(f"{name}: {fault}", file=sys.stderr)
     print(json.dumps({"error": type(fault).__name__, "sentence": str(fault)}))
     return fault.exit_code

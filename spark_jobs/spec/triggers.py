@@ -52,4 +52,4 @@ class Trigger:
         return {"processingTime": f"{self.interval_s} seconds"}
 
     def __str__(self) -> str:
-        return f"every {self.interval_s} seconds" if self.kind == "every" else self.kind
+        return f"every {self.interval_s} second{'s' if self.interval_s != 1 else ''}" if self.kind == "every" else self.kind

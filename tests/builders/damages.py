@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs.io.lease import Leases
+from spark_jobs.io.ops import Ops
 from spark_jobs.jobs import build_silver, ingest_bronze, publishing
 from spark_jobs.jobs.doctor import REBUILD, diagnose
 from spark_jobs.jobs.layer_start import has_source
@@ -22,6 +23,7 @@ from spark_jobs.jobs.rebuild import tables_of
 from spark_jobs.spec.errors import AssayError
 from spark_jobs.spec.tables import FILES, TableId
 from tests.builders.disturbed import differences, everything
+from tests.builders.ended_at import ended_at
 from tests.builders.stack import Stack
 
 LAYERS = {
@@ -30,10 +32,6 @@ LAYERS = {
     "gold": TableId("gold", "cloudtrail"),
 }
 Damage = Callable[[Stack], object]
-
-
-class Killed(Exception):
-    """Stands for the death of a driver at a line, in a process that goes on."""
 
 
 def checkpoint(stack: Stack, layer: str, generation: str = "v1") -> Path:
@@ -117,7 +115,7 @@ def die_at(stack: Stack, layer: str, line: str) -> None:
     stack.discover()
     for before in list(LAYERS)[: list(LAYERS).index(layer)]:
         assert stack.run(before) is None
-    with mock.patch.object(publishing, line, side_effect=Killed), pytest.raises(Killed):
+    with ended_at(publishing, line):
         stack.run(layer)
 
 
@@ -126,21 +124,23 @@ def die_inside_a_version(stack: Stack) -> None:
     stack.discover()
     with mock.patch.object(ingest_bronze, "BYTES_PER_TASK", 200):
         assert stack.run("bronze") is None
-    declared, commit, calls = build_silver.read_stream, publishing.append_once, Counter[str]()
+    declared = build_silver.read_stream
 
     def one_file(spark, settings, table, **_limits):
         return declared(spark, settings, table, maxFilesPerTrigger="1")
 
-    def dying(*arguments, **options):
-        calls["commit"] += 1
-        if calls["commit"] == 4:
-            raise Killed
-        return commit(*arguments, **options)
-
-    one_at_a_time = mock.patch.object(build_silver, "read_stream", one_file)
-    with one_at_a_time, mock.patch.object(publishing, "append_once", dying), pytest.raises(Killed):
+    with mock.patch.object(build_silver, "read_stream", one_file), ended_at(publishing, "append_once", call=4):
         stack.run("silver")
     assert '"index":0' in newest(checkpoint(stack, "silver") / "offsets").with_name("3").read_text()
+
+
+def move_lake(stack: Stack) -> None:
+    """The whole lake to another folder, and the stack with it."""
+    elsewhere = stack.folder / "elsewhere" / "lake"
+    elsewhere.parent.mkdir()
+    Path(stack.settings.lake).rename(elsewhere)
+    stack.settings = stack.settings.model_copy(update={"lake": str(elsewhere)})
+    stack.ops = Ops(stack.settings)
 
 
 def verdicts(stack: Stack) -> dict[str, tuple[str, str]]:

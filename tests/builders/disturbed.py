@@ -34,7 +34,10 @@ SIDES = ("quarantine", "duplicates", "held")
 
 
 class Scene:
-    """`undisturbed` is what every disturbed run must end as. Made once; each disturbance works on a copy of the lake."""
+    """`undisturbed` is what every disturbed run must end as. Made once; each disturbance works on a copy of the lake.
+
+    `finished`: the lake of that undisturbed run, with both deliveries: bronze batches 0 to 2, silver and gold 0 and 1.
+    """
 
     def __init__(self, folder: Path, spark: SparkSession, **settings: Any) -> None:
         self.folder, self.spark = folder, spark
@@ -46,10 +49,10 @@ class Scene:
         assert base.run() is None
         deliver(base.landing, SECOND)
         self.base = base
-        calm = self.copy("undisturbed")
-        calm.discover()
-        assert calm.run() is None
-        self.undisturbed = everything(calm)
+        self.finished = self.copy("undisturbed")
+        self.finished.discover()
+        assert self.finished.run() is None
+        self.undisturbed = everything(self.finished)
 
     def copy(self, name: str, *, of: Stack | None = None) -> Stack:
         """A stack of its own on a copy of the lake (default: as it was before the second delivery), with the same landing folder."""

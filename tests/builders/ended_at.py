@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from types import ModuleType
+from unittest import mock
 
 import pytest
 
@@ -14,7 +15,7 @@ class Ended(Exception):
 
 
 @contextlib.contextmanager
-def ended_at(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, when: str = "before", call: int = 1) -> Iterator[None]:
+def ended_at(module: ModuleType, name: str, when: str = "before", call: int = 1) -> Iterator[None]:
     """`with ended_at(...): stack.run()` ends before or after the n-th call of that function; a run that does not come by fails the test."""
     original, calls = getattr(module, name), 0
 
@@ -28,7 +29,5 @@ def ended_at(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, whe
             raise Ended
         return result
 
-    with monkeypatch.context() as patched:
-        patched.setattr(module, name, watched)
-        with pytest.raises(Ended):
-            yield
+    with mock.patch.object(module, name, watched), pytest.raises(Ended):
+        yield

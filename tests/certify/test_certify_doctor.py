@@ -12,7 +12,6 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from spark_jobs.io.ops import Ops
 from spark_jobs.jobs.doctor import SHUFFLE
 from spark_jobs.pipelines.cloudtrail import gold, silver
 from spark_jobs.spec.tables import TableId
@@ -25,6 +24,7 @@ from tests.builders.damages import (
     die_inside_a_version,
     list_anew,
     metadata,
+    move_lake,
     read_anew,
     rebuild,
     refuses,
@@ -42,14 +42,6 @@ DENIED = TableId("gold", "cloudtrail_denied_15m")
 
 def _on_each_layer(damage):
     return lambda stack: [damage(stack, layer) for layer in LAYERS]
-
-
-def _moved(stack):
-    elsewhere = stack.folder / "elsewhere" / "lake"
-    elsewhere.parent.mkdir()
-    Path(stack.settings.lake).rename(elsewhere)
-    stack.settings = stack.settings.model_copy(update={"lake": str(elsewhere)})
-    stack.ops = Ops(stack.settings)
 
 
 def _log_cut(stack, table, up_to):
@@ -90,7 +82,7 @@ SAFE_ONES = {
     "committed in bronze but not in its checkpoint": lambda stack: die_at(stack, "bronze", "write_books"),
     "committed in silver but not in its checkpoint": lambda stack: die_at(stack, "silver", "write_books"),
     "ended inside a version": die_inside_a_version,
-    "lake moved": _moved,
+    "lake moved": move_lake,
 }
 REBUILT = {
     "metadata lost everywhere": (_on_each_layer(metadata), [BRONZE, SILVER, GOLD]),
@@ -127,18 +119,10 @@ SET_BACK = {
 }
 
 
-@pytest.fixture(scope="module")
-def finished(scene):
-    stack = scene.copy("doctor_finished")
-    stack.discover()
-    assert stack.run() is None
-    return stack
-
-
 @pytest.mark.parametrize("case", [*SAFE_ONES, *GONE])
-def test_what_is_safe_goes_on_as_if_undisturbed(scene, finished, say, case):
+def test_what_is_safe_goes_on_as_if_undisturbed(scene, say, case):
     name = f"safe{[*SAFE_ONES, *GONE].index(case)}"
-    stack = scene.copy(name, of=finished) if case in GONE else scene.copy(name)
+    stack = scene.copy(name, of=scene.finished) if case in GONE else scene.copy(name)
     {**SAFE_ONES, **GONE}[case](stack)
     assert not to_rebuild(stack)
     stack.discover()
@@ -148,10 +132,10 @@ def test_what_is_safe_goes_on_as_if_undisturbed(scene, finished, say, case):
 
 
 @pytest.mark.parametrize("case", [*REBUILT, *SET_BACK])
-def test_what_needs_a_rebuild_is_refused_and_goes_on_after_it_as_if_undisturbed(scene, finished, say, case):
+def test_what_needs_a_rebuild_is_refused_and_goes_on_after_it_as_if_undisturbed(scene, say, case):
     damage, queries = {**REBUILT, **SET_BACK}[case]
     name = f"rebuilt{[*REBUILT, *SET_BACK].index(case)}"
-    stack = scene.copy(name, of=finished) if case in SET_BACK else scene.copy(name)
+    stack = scene.copy(name, of=scene.finished) if case in SET_BACK else scene.copy(name)
     damage(stack)
     needed = to_rebuild(stack)
     assert list(needed) == queries

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from spark_jobs.cli.main import app
 from spark_jobs.io.lease import Leases
-from spark_jobs.io.ops import Ops
 from spark_jobs.jobs.doctor import SAFE, WITH_OPTION
 from tests.builders.damages import (
     LAYERS,
@@ -20,6 +19,7 @@ from tests.builders.damages import (
     die_at,
     die_inside_a_version,
     metadata,
+    move_lake,
     read_anew,
     refuses,
     remove_table,
@@ -32,33 +32,20 @@ from tests.builders.damages import (
 BRONZE, SILVER, GOLD = map(str, LAYERS.values())
 
 
-@pytest.fixture(scope="module")
-def finished(scene):
-    """Both deliveries are through: bronze batches 0 to 2, silver and gold 0 and 1."""
-    stack = scene.copy("doctor_finished")
-    stack.discover()
-    assert stack.run() is None
-    return stack
-
-
-def test_a_lake_that_is_whole_is_safe_and_so_is_one_that_was_moved(scene, finished):
-    said = verdicts(finished)
+def test_a_lake_that_is_whole_is_safe_and_so_is_one_that_was_moved(scene):
+    said = verdicts(scene.finished)
     assert {verdict for verdict, _ in said.values()} == {SAFE}
     assert said[SILVER][1] == f"Batches up to 1 are finished; it goes on from version 3 of {BRONZE}."
-    moved = scene.copy("doctor_moved", of=finished)
-    elsewhere = moved.folder / "elsewhere" / "lake"
-    elsewhere.parent.mkdir()
-    Path(moved.settings.lake).rename(elsewhere)
-    moved.settings = moved.settings.model_copy(update={"lake": str(elsewhere)})
-    moved.ops = Ops(moved.settings)
+    moved = scene.copy("doctor_moved", of=scene.finished)
+    move_lake(moved)
     assert {verdict for verdict, _ in verdicts(moved).values()} == {SAFE}
     assert moved.run() is None
     assert_as_undisturbed(moved, scene.undisturbed)
 
 
-def test_state_that_a_first_batch_has_fixed_and_a_writer_at_work_are_safe_with_an_option(scene, finished):
+def test_state_that_a_first_batch_has_fixed_and_a_writer_at_work_are_safe_with_an_option(scene):
     """No query of Assay keeps state: one that did would be bound to the partitions of its first batch, which the doctor reads."""
-    stack = scene.copy("doctor_state", of=finished)
+    stack = scene.copy("doctor_state", of=scene.finished)
     (checkpoint(stack, "silver") / "state").mkdir()
     engine = checkpoint(stack, "bronze") / "engine.json"
     engine.write_text(json.dumps(json.loads(engine.read_text()) | {"spark": "99.1.0"}))
@@ -99,8 +86,8 @@ def test_a_rebuild_in_the_middle_of_a_batch_loses_and_doubles_nothing(scene, dam
     assert_as_undisturbed(stack, scene.undisturbed)
 
 
-def test_silver_set_back_under_gold_is_refused_by_both_and_read_again(scene, finished):
-    stack = scene.copy("doctor_set_back", of=finished)
+def test_silver_set_back_under_gold_is_refused_by_both_and_read_again(scene):
+    stack = scene.copy("doctor_set_back", of=scene.finished)
     restore_table(stack, LAYERS["silver"])
     assert list(to_rebuild(stack)) == [SILVER, GOLD]
     for query, reason in to_rebuild(stack).items():
@@ -110,8 +97,8 @@ def test_silver_set_back_under_gold_is_refused_by_both_and_read_again(scene, fin
     assert len(list((Path(stack.settings.lake) / "_set_aside").iterdir())) == 3
 
 
-def test_the_command_says_it_and_mends_it(scene, finished, monkeypatch):
-    stack = scene.copy("doctor_command", of=finished)
+def test_the_command_says_it_and_mends_it(scene, monkeypatch):
+    stack = scene.copy("doctor_command", of=scene.finished)
     for name in ("lake", "home", "landing"):
         monkeypatch.setenv(f"ASSAY_{name.upper()}", str(getattr(stack.settings, name)))
     assistant = CliRunner()
@@ -134,8 +121,8 @@ def test_the_command_says_it_and_mends_it(scene, finished, monkeypatch):
         assert assistant.invoke(app, ["doctor", "--rebuild", SILVER, "--yes"]).exit_code == 3
 
 
-def test_a_table_that_is_gone_is_read_again_and_its_gold_with_it(scene, finished):
-    stack = scene.copy("doctor_removed", of=finished)
+def test_a_table_that_is_gone_is_read_again_and_its_gold_with_it(scene):
+    stack = scene.copy("doctor_removed", of=scene.finished)
     remove_table(stack, LAYERS["silver"])
     assert list(to_rebuild(stack)) == [SILVER, GOLD]
     assert run_and_rebuild(stack) == [SILVER, GOLD, GOLD]  # the clock of gold counts in silver's versions, and silver is a new table

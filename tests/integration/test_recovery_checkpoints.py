@@ -28,16 +28,6 @@ from tests.builders.damages import (
 )
 from tests.builders.disturbed import differences, everything
 
-
-@pytest.fixture(scope="module")
-def finished(scene):
-    """Both deliveries are through: bronze batches 0 to 2, silver and gold 0 and 1."""
-    stack = scene.copy("finished")
-    stack.discover()
-    assert stack.run() is None
-    return stack
-
-
 REFUSED = [
     (layer, damage, file)
     for layer in LAYERS
@@ -54,9 +44,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("layer", "damage", "sentence"), REFUSED, ids=lambda value: getattr(value, "__name__", None))
-def test_damage_is_refused_before_anything_is_written_and_mended_by_a_rebuild(scene, finished, layer, damage, sentence):
+def test_damage_is_refused_before_anything_is_written_and_mended_by_a_rebuild(scene, layer, damage, sentence):
     """What the doctor says is what the start says, and a checkpoint made from the tables loses and doubles nothing."""
-    stack = scene.copy(f"{layer}{damage.__name__}", of=finished)
+    stack = scene.copy(f"{layer}{damage.__name__}", of=scene.finished)
     damage(stack, layer)
     ((query, reason),) = to_rebuild(stack).items()
     assert query == str(LAYERS[layer])
@@ -70,14 +60,14 @@ def test_damage_is_refused_before_anything_is_written_and_mended_by_a_rebuild(sc
 
 
 @pytest.mark.parametrize(("layer", "table"), [("bronze", "bronze.cloudtrail_records"), ("silver", "silver.cloudtrail_events")])
-def test_a_table_removed_or_restored_under_its_checkpoint_is_refused(scene, finished, layer, table):
-    removed = scene.copy(f"{layer}_removed", of=finished)
+def test_a_table_removed_or_restored_under_its_checkpoint_is_refused(scene, layer, table):
+    removed = scene.copy(f"{layer}_removed", of=scene.finished)
     shutil.rmtree(removed.settings.location(TableId.parse(table)))
     with pytest.raises(CheckpointDamaged, match=rf"{table} holds batches up to -1, its checkpoint"):
         removed.run(layer)
     assert not Path(removed.settings.location(TableId.parse(table))).exists()
 
-    restored = scene.copy(f"{layer}_restored", of=finished)
+    restored = scene.copy(f"{layer}_restored", of=scene.finished)
     location = Path(restored.settings.location(TableId.parse(table)))
     newest = DeltaTable(location).version()
     DeltaTable(location).restore(0)
@@ -91,8 +81,8 @@ def test_a_table_removed_or_restored_under_its_checkpoint_is_refused(scene, fini
     assert not differences(everything(restored), scene.undisturbed)
 
 
-def test_damage_that_a_crash_can_leave_is_harmless(scene, finished):
-    stack = scene.copy("harmless", of=finished)
+def test_damage_that_a_crash_can_leave_is_harmless(scene):
+    stack = scene.copy("harmless", of=scene.finished)
     for layer in LAYERS:
         newest_commit(stack, layer)
     stack.discover()
@@ -100,16 +90,16 @@ def test_damage_that_a_crash_can_leave_is_harmless(scene, finished):
     assert not differences(everything(stack), scene.undisturbed)
 
 
-def test_the_gold_clock_may_lose_its_newest_batch(scene, finished):
+def test_the_gold_clock_may_lose_its_newest_batch(scene):
     """Gold names in its own commits how far it has come; its checkpoint says only when to look."""
-    stack = scene.copy("gold_clock", of=finished)
+    stack = scene.copy("gold_clock", of=scene.finished)
     newest_of_both(stack, "gold")
     assert stack.run() is None
     assert not differences(everything(stack), scene.undisturbed)
 
 
-def test_a_gold_table_that_was_removed_is_built_again_without_new_data(scene, finished):
-    stack = scene.copy("gold_removed", of=finished)
+def test_a_gold_table_that_was_removed_is_built_again_without_new_data(scene):
+    stack = scene.copy("gold_removed", of=scene.finished)
     table = "gold.cloudtrail_denied_15m"
     shutil.rmtree(stack.settings.location(TableId.parse(table)))
     assert stack.run() is None
@@ -120,8 +110,8 @@ def test_a_gold_table_that_was_removed_is_built_again_without_new_data(scene, fi
     assert everything(stack) == found
 
 
-def test_a_gold_table_that_was_restored_is_refused_and_built_again_as_the_sentence_says(scene, finished):
-    stack = scene.copy("gold_restored", of=finished)
+def test_a_gold_table_that_was_restored_is_refused_and_built_again_as_the_sentence_says(scene):
+    stack = scene.copy("gold_restored", of=scene.finished)
     table = TableId("gold", "cloudtrail_activity_1h")
     DeltaTable(stack.settings.location(table)).restore(0)
     with pytest.raises(CheckpointDamaged, match=r"silver.cloudtrail_events version 1, but a restore took it back to version 0"):
@@ -132,8 +122,8 @@ def test_a_gold_table_that_was_restored_is_refused_and_built_again_as_the_senten
 
 
 @pytest.mark.parametrize("change", [lambda table: table.delete("_record_index = 0"), lambda table: table.update({"raw": "'{}'"})])
-def test_rows_of_bronze_changed_by_hand_stop_silver_with_a_sentence(scene, finished, change):
-    stack = scene.copy(f"changed_{id(change)}", of=finished)
+def test_rows_of_bronze_changed_by_hand_stop_silver_with_a_sentence(scene, change):
+    stack = scene.copy(f"changed_{id(change)}", of=scene.finished)
     location = Path(stack.settings.location(LAYERS["bronze"]))
     before = everything(stack)
     change(DeltaTable(location))

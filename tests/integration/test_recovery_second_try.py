@@ -14,11 +14,11 @@ SILVER, HELD = "silver.cloudtrail_events", "silver.cloudtrail_events_held"
 FIRST = "v1-00000000"
 
 
-def test_quarantined_pieces_of_a_file_that_has_vanished_since_are_taken_out_again(stack, monkeypatch):
+def test_quarantined_pieces_of_a_file_that_has_vanished_since_are_taken_out_again(stack):
     file = stack.land(log_path(1), packed(document([text(1), NOT_TEXT])))
     stack.land(log_path(2), packed(document([text(2)])))
     stack.discover()
-    with ended_at(monkeypatch, publishing, "append_once"):
+    with ended_at(publishing, "append_once"):
         stack.run()
     assert len(stack.rows("bronze.cloudtrail_records_quarantine")) == 1
     file.unlink()
@@ -29,9 +29,7 @@ def test_quarantined_pieces_of_a_file_that_has_vanished_since_are_taken_out_agai
 
 
 @pytest.mark.parametrize(("decision", "written", "quarantined", "duplicate"), [("release", 2, 0, 1), ("reject", 0, 3, 0)])
-def test_a_decision_whose_run_is_killed_at_each_of_its_steps_is_carried_out_once(
-    stack, monkeypatch, decision, written, quarantined, duplicate
-):
+def test_a_decision_whose_run_is_killed_at_each_of_its_steps_is_carried_out_once(stack, decision, written, quarantined, duplicate):
     stack.land(f"{FOLDER}/odd_account.json.gz", good_file(1, 2, 3, recipientAccountId="not-an-account"))
     stack.discover()
     assert stack.run() is None
@@ -46,7 +44,7 @@ def test_a_decision_whose_run_is_killed_at_each_of_its_steps_is_carried_out_once
     steps = [(*side, "before", 1), (*side, "after", 1), (decisions, "append_once", "after", 1), (*side, "after", 1)]
     seen = []
     for step in (*steps, (decisions, "write_books", "before", 1)):
-        with ended_at(monkeypatch, *step):
+        with ended_at(*step):
             stack.run()
         seen.append((stack.arrow(SILVER).num_rows, stack.arrow(HELD).num_rows))
     assert seen == [(2, 3), (2, 3), (2 + written, 3), (2 + written, 0), (2 + written, 0)]

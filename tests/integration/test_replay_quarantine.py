@@ -123,7 +123,7 @@ def test_a_replay_killed_at_any_of_its_steps_ends_as_if_undisturbed(tmp_path, sp
     stack = Stack(tmp_path, spark, gates=False)
     fill_with_a_broken_parser(stack, monkeypatch)
     for number, step in enumerate(STEPS):
-        with ended_at(monkeypatch, replay_commit, *step):
+        with ended_at(replay_commit, *step):
             replay_chosen(stack)
         if number == 1:
             assert stack.run("silver") is None

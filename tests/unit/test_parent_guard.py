@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from spark_jobs.io import parent_guard
 from spark_jobs.spec.guarding import guarded_by
 
 PROJECT = Path(__file__).parents[2]
@@ -92,3 +93,20 @@ def test_a_job_whose_guardian_is_gone_before_it_looks_ends_at_once():
     )
     assert ended.returncode == 1
     assert f"Process {gone.pid}, which this job must not outlive, has ended." in ended.stderr
+
+
+def test_an_ancestor_that_dies_while_it_is_looked_for_is_one_that_has_died(monkeypatch):
+    """psutil raises when a process of the line ends between two of its steps; a guard that died of it would leave the job unguarded."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    looks, parents = [], psutil.Process.parents
+
+    def looked(process):
+        looks.append(process)
+        if len(looks) == 1:
+            raise psutil.NoSuchProcess(dead.pid)
+        return parents(process)
+
+    monkeypatch.setattr(psutil.Process, "parents", looked)
+    assert parent_guard._first_to_die([dead.pid]) == dead.pid
+    assert len(looks) > 1
