@@ -1,16 +1,13 @@
 """Batches that a gate stopped or held when a checkpoint was made anew: no decision is lost, or carried out twice."""
 
-from unittest import mock
-
-import pytest
-
 from spark_jobs.jobs import decisions
 from spark_jobs.jobs.decide import decide
 from spark_jobs.report.batches import waiting_batches
 from spark_jobs.report.views import LakeViews
 from tests.builders.accounting import assert_every_record_accounted_for
 from tests.builders.corpus import FOLDER, good_file
-from tests.builders.damages import Killed, metadata, newest_offsets, rebuild, to_rebuild, whole
+from tests.builders.damages import metadata, newest_offsets, rebuild, to_rebuild, whole
+from tests.builders.ended_at import ended_at
 
 SILVER = "silver.cloudtrail_events"
 
@@ -52,7 +49,7 @@ def test_a_held_batch_is_released_once_whatever_became_of_its_checkpoint(stack):
     assert stack.run() is None
     assert _waiting(stack) == [("v1-00000000", "held")]
     _decide(stack, "v1-00000000", "release")
-    with mock.patch.object(decisions, "replace_batch_rows", side_effect=Killed), pytest.raises(Killed):
+    with ended_at(decisions, "replace_batch_rows"):
         stack.run("silver")  # dies with the rows in silver, and still in held
     whole(stack, "silver", "v2")
     rebuild(stack, SILVER)

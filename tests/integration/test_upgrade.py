@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import replace
-from unittest import mock
 
 import pytest
 from pyspark.sql import functions as F
@@ -11,7 +10,8 @@ from spark_jobs.jobs import publishing
 from spark_jobs.jobs.doctor import SAFE
 from spark_jobs.pipelines.cloudtrail import gold, silver
 from tests.builders.corpus import FOLDER, good_file
-from tests.builders.damages import Killed, verdicts
+from tests.builders.damages import verdicts
+from tests.builders.ended_at import ended_at
 from tests.builders.stack import Stack
 
 SILVER, QUARANTINE = "silver.cloudtrail_events", "silver.cloudtrail_events_quarantine"
@@ -77,7 +77,7 @@ def test_new_code_goes_on_with_the_same_checkpoints_while_data_arrives_and_so_do
     assert stack.run() is None
     arriving.land_next()
     assert stack.run("bronze") is None
-    with mock.patch.object(publishing, "append_once", side_effect=Killed), pytest.raises(Killed):
+    with ended_at(publishing, "append_once"):
         stack.run("silver")  # the old code dies in a batch that the new code has to make again
 
     stack.pipeline = beside.pipeline = new_code(monkeypatch, stack)
